@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -293,7 +293,7 @@ def _on_one_clock(job: Job, clock: Clock, tolerance_ms: int) -> None:
     is_one_boot = not boots or max(boots) - min(boots) <= ONE_BOOT_MS
     if clock == "wall" or (clock == "auto" and not is_one_boot):
         job.clock, job.tolerance_ms = "wall", tolerance_ms
-        job.events = [_at_wall(event) for event in job.events]
+        job.events = [replace(event, at=event.wall_ms) for event in job.events]
     offset = 0 if job.clock == "wall" else median(boots or [0])
     for folder in job.folders:
         for kind, until_ms in folder.trimmed_ms.items():
@@ -302,11 +302,6 @@ def _on_one_clock(job: Job, clock: Clock, tolerance_ms: int) -> None:
             job.trimmed[kind] = at if known is None else max(known, at)
     # Within a file the order of the lines is the order of the facts; the sort keeps it.
     job.events.sort(key=lambda event: event.at)
-
-
-def _at_wall(event: Event) -> Event:
-    values = {name: getattr(event, name) for name in Event.__dataclass_fields__}
-    return Event(**{**values, "at": event.wall_ms})
 
 
 def offsets_of(event: Event, *, first: bool = False) -> dict[str, int]:

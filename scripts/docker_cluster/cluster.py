@@ -17,7 +17,7 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,9 @@ from docker_cluster.faults import DockerFaults
 from docker_cluster.free_addresses import free_net, free_ports
 from homeport.appmaster.environment.pack import Packed, pack
 from homeport.local_cluster.hadoop_conf import LABEL, LABELS, SCHEDULERS, labelled_nodes
+from homeport.local_cluster.jars import Progress
 from homeport.local_cluster.resource_manager import label_nodes, node_states
 from local_setup.environment import cache_dir
-
-Progress = Callable[[str], None]
 
 ROOT = image.ROOT
 NODES = ("nm1", "nm2", "nm3")

@@ -14,21 +14,21 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from docker_cluster import packet_rules
+from homeport.local_cluster.jars import Progress
 
 
 class DockerError(Exception):
     """The engine, the image or the cluster is not as it must be."""
 
 
-Progress = Callable[[str], None]
-
 _START_LIMIT_S = 60.0
 _STOP_LIMIT_S = 30.0
+_PULL_LIMIT_S = 300.0
 _USERS = "engine.users"
 _OLDEST = 20
 _COMPOSE = (("docker", "compose"), ("docker-compose",))
@@ -68,6 +68,18 @@ class Engine:
             timeout=limit_s,
             check=False,
         )
+
+    def has(self, image: str) -> bool:
+        """Return whether the image is here."""
+        return self.call("image", "inspect", image).returncode == 0
+
+    def pull(self, image: str, progress: Progress) -> bool:
+        """Return whether a registry gives the image."""
+        progress(f"pulling {image}")
+        try:
+            return self.call("pull", image, limit_s=_PULL_LIMIT_S).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def compose(self) -> tuple[str, ...]:
         """Return the command of compose, version 1 or 2; DockerError where there is none."""
@@ -152,14 +164,8 @@ def _start(cache: Path, progress: Progress) -> Engine:
     if not (own / "network.json").exists():
         packet_rules.note(own / "network.json")
     command = ["dockerd", "--data-root", str(own / "data"), "--exec-root", str(own / "exec")]
-    command += [
-        "--pidfile",
-        str(pid_file),
-        "-H",
-        f"unix://{socket}",
-        "--bip",
-        packet_rules.OWN_BRIDGE,
-    ]
+    command += ["--pidfile", str(pid_file), "-H", f"unix://{socket}"]
+    command += ["--bip", packet_rules.OWN_BRIDGE]
     command += ["--storage-driver", "overlay2", "--log-level", "warn"]
     with log.open("wb") as sink:
         process = subprocess.Popen(
@@ -167,17 +173,19 @@ def _start(cache: Path, progress: Progress) -> Engine:
         )
     _started.append(process)
     deadline = time.monotonic() + _START_LIMIT_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
+    while time.monotonic() < deadline and process.poll() is None:
         found = find(cache)
         if found is not None:
             return found
         time.sleep(0.1)
     process.terminate()
+    raise DockerError(f"the Docker engine does not start ({last_line(log)}): see {log}")
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a program's log."""
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    said = lines[-1] if lines else "it printed nothing"
-    raise DockerError(f"the Docker engine does not start ({said}): see {log}")
+    return lines[-1] if lines else "it printed nothing"
 
 
 def stop_own(cache: Path, progress: Progress) -> None:

@@ -13,22 +13,17 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from docker_cluster import settings
-from docker_cluster.engine import DockerError, Engine, folder
+from docker_cluster.engine import DockerError, Engine, folder, last_line
 from homeport.appmaster.environment.class_data import PROGRAM, HostJava
-from homeport.local_cluster.jars import ensure_jars
-
-Progress = Callable[[str], None]
+from homeport.local_cluster.jars import Progress, ensure_jars
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "debian:bookworm-slim"
 NAME = "homeport-cluster"
 ROLES = ("hadoop", "hdfs", "kafka", "zookeeper")
-_PULL_LIMIT_S = 300.0
-_BUILD_LIMIT_S = 1200.0
 _MAKE_LIMIT_S = 1200.0
 
 
@@ -54,26 +49,23 @@ def build(engine: Engine, cache: Path, image: str, context: Path, progress: Prog
 
     DockerError: it cannot be built; the message names the log.
     """
-    if engine.call("image", "inspect", image).returncode == 0:
+    if engine.has(image):
         return
     with (folder(cache) / "image.lock").open("w") as lock:  # one base for all clones
         fcntl.flock(lock, fcntl.LOCK_EX)
         _ensure_base(engine, cache, progress)
     progress(f"building the image {image}")
     log = folder(cache) / "build.log"
+    command = ["docker", "build", "--build-arg", f"BASE={BASE}", "-t", image, str(context)]
+    if not _ends_well(command, log, engine.environment | {"DOCKER_BUILDKIT": "0"}):
+        raise DockerError(f"the image cannot be built ({last_line(log)}): see {log}")
+
+
+def _ends_well(command: list[str], log: Path, environment: dict[str, str] | None = None) -> bool:
     with log.open("wb") as sink:
-        done = subprocess.run(
-            ["docker", "build", "--build-arg", f"BASE={BASE}", "-t", image, str(context)],
-            env=engine.environment | {"DOCKER_BUILDKIT": "0"},
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            timeout=_BUILD_LIMIT_S,
-            check=False,
-        )
-    if done.returncode != 0:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        said = lines[-1] if lines else f"exit code {done.returncode}"
-        raise DockerError(f"the image cannot be built ({said}): see {log}")
+        return not subprocess.run(
+            command, env=environment, stdout=sink, stderr=sink, timeout=_MAKE_LIMIT_S, check=False
+        ).returncode
 
 
 def host_java(engine: Engine, image: str) -> HostJava:
@@ -85,15 +77,8 @@ def host_java(engine: Engine, image: str) -> HostJava:
     def command(folder: Path) -> list[str]:
         mounts = ["-v", f"{packages}:/packages:ro", "-v", f"{folder}:/made"]
         # Without a network, it can find no other name.
-        options = [
-            "--hostname",
-            "localhost",
-            "-e",
-            "PYTHONPATH=/packages",
-            "-e",
-            "PYTHONDONTWRITEBYTECODE=1",
-            *mounts,
-        ]
+        options = ["--hostname", "localhost", "-e", "PYTHONPATH=/packages"]
+        options += ["-e", "PYTHONDONTWRITEBYTECODE=1", *mounts]
         docker = ["docker", *(["-H", engine.host] if engine.host else [])]
         return [*docker, *plain, "python3", *options, image, "-m", PROGRAM, "/made"]
 
@@ -139,16 +124,12 @@ def _digest(context: Path) -> str:
 
 def _ensure_base(engine: Engine, cache: Path, progress: Progress) -> None:
     """The public base image; where no registry answers, the same made of Debian's packages."""
-    if engine.call("image", "inspect", BASE).returncode == 0:
+    if engine.has(BASE):
         return
     kept = folder(cache) / "base.tar"
     if not kept.exists():
-        progress(f"pulling {BASE}")
-        try:
-            if engine.call("pull", BASE, limit_s=_PULL_LIMIT_S).returncode == 0:
-                return
-        except subprocess.TimeoutExpired:
-            pass
+        if engine.pull(BASE, progress):
+            return
         progress(f"no registry answers: making {BASE} of Debian's packages (a minute, once)")
         _make_base(kept, folder(cache) / "base.log")
     engine.run("import", "--change", 'CMD ["bash"]', str(kept), BASE)
@@ -167,14 +148,6 @@ def _make_base(target: Path, log: Path) -> None:
         )
     script = Path(__file__).with_name("make_base.sh")
     partial = target.with_suffix(".partial")
-    with log.open("wb") as sink:
-        done = subprocess.run(
-            ["bash", str(script), str(partial)],
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            timeout=_MAKE_LIMIT_S,
-            check=False,
-        )
-    if done.returncode != 0:
+    if not _ends_well(["bash", str(script), str(partial)], log):
         raise DockerError(f"{BASE} cannot be made of Debian's packages: see {log}")
     partial.replace(target)

@@ -7,15 +7,13 @@ package of Debian has it, so without a registry Prometheus is there alone.
 from __future__ import annotations
 
 import http.client
-import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from docker_cluster import image
 from docker_cluster.engine import Engine, folder
-
-Progress = Callable[[str], None]
+from homeport.local_cluster.jars import Progress
 
 FOLDER = image.ROOT / "docker" / "observability"
 GRAFANA_IMAGE = "grafana/grafana:11.6.0"
@@ -24,7 +22,6 @@ TARGETS, PROMETHEUS, GRAFANA = "targets", "prometheus", "grafana"
 SERVICES = (TARGETS, PROMETHEUS, GRAFANA)
 _NAME = "homeport-prometheus"
 _READY = {PROMETHEUS: ("PROMETHEUS_PORT", "/-/ready"), GRAFANA: ("GRAFANA_PORT", "/api/health")}
-_PULL_LIMIT_S = 300.0
 
 
 def prometheus_image() -> str:
@@ -52,22 +49,12 @@ def ensure(engine: Engine, cache: Path, progress: Progress) -> tuple[str, ...]:
     DockerError: the image of Prometheus cannot be built.
     """
     ensure_prometheus(engine, cache, progress)
-    if _has_grafana(engine, progress):
+    if engine.has(GRAFANA_IMAGE) or engine.pull(GRAFANA_IMAGE, progress):
         return SERVICES
     progress(
         f"Prometheus starts without Grafana: {GRAFANA_IMAGE} is not here and no registry has it"
     )
     return tuple(s for s in SERVICES if s != GRAFANA)
-
-
-def _has_grafana(engine: Engine, progress: Progress) -> bool:
-    if engine.call("image", "inspect", GRAFANA_IMAGE).returncode == 0:
-        return True
-    progress(f"pulling {GRAFANA_IMAGE}")
-    try:
-        return engine.call("pull", GRAFANA_IMAGE, limit_s=_PULL_LIMIT_S).returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
 
 
 def addresses(ports: Mapping[str, int]) -> dict[str, str]:

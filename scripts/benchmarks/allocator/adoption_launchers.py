@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,11 +48,9 @@ class Tally:
 
     permits: int = 0
     stops: int = 0
-    leases_lost: int = 0
     started: int = 0
     unanswered: int = 0
     answers: list[tuple[float, float]] = field(default_factory=list)
-    orders: Counter[OrderKind] = field(default_factory=Counter)
 
     def quantile(self, part: float, since: float, until: float) -> float:
         """Of the seconds that check-ins took whose answers came in that time."""
@@ -129,9 +126,7 @@ class _Launcher:
             raise
         now = time.monotonic()
         self._tally.answers.append((now, now - began))
-        order = Order.from_json(answer)
-        self._tally.orders[order.kind] += 1
-        return order
+        return Order.from_json(answer)
 
     async def _obey(self, order: Order) -> None:
         incarnation = order.incarnation
@@ -156,7 +151,6 @@ class _Launcher:
             await self._renew(url, incarnation, lease_s, until)
         finally:
             telling.cancel()
-        self._tally.leases_lost += 1
         self._holding = None
         self._stopped(incarnation, StopCause.LEASE_LOST)
 
