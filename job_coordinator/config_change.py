@@ -121,13 +121,9 @@ def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[
     """Require that the key may be changed by hand, and that a known key's value has its type.
 
     ``value``: None: what was set by hand is deleted. ``is_forced``: allow a key that no program
-    reads.
+    reads. Returns warnings, one line each, about a key that will have no effect.
 
-    Returns:
-        Warnings, one line each, about a key that will have no effect.
-
-    Raises:
-        ConfigError: it may not, the value has another type, or no program reads the key.
+    ConfigError: it may not, the value has another type, or no program reads the key.
     """
     if value is None:
         return ()

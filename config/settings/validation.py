@@ -56,12 +56,10 @@ _STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 def validate(config: Config) -> tuple[str, ...]:
     """Require that ``config`` breaks no rule that can be checked without its surroundings.
 
-    Returns:
-        Warnings, one line each: likely misspellings, properties without effect, things this version
-        does not do.
+    Returns warnings, one line each: likely misspellings, properties without effect, things this
+    version does not do.
 
-    Raises:
-        ConfigError: the first fault found.
+    ConfigError: the first fault found.
     """
     _check_topic_names(config, job_name(config))
     _check_work(config)

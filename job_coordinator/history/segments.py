@@ -135,10 +135,8 @@ def mark_lost(directory: Path, series: str, until_ms: int, before: Path | None) 
     """Make an empty file whose name says that lines of ``series`` up to that time may be lost.
 
     A full disk often has room for an empty file or a new name. The mark outlives the process, and
-    unwritten lines do not. ``before``: the mark of an earlier time, which is renamed.
-
-    Returns:
-        The mark; None where it cannot be made.
+    unwritten lines do not. ``before``: the mark of an earlier time, which is renamed. Returns None
+    where it cannot be made.
     """
     mark = directory / f"lost-{until_ms}-{series}"
     try:

@@ -196,14 +196,12 @@ class CoordinatorStreamStore:
             self._owner.require(self.latest(MessageType.SET_CONFIG), self._topic)
 
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Read to the head at the time of the call (safety K1).
+        """Read to the head at the time of the call (safety K1); return what is new, in its order.
 
-        Returns:
-            The new records since the last call, in their order. Damaged ones are only counted.
+        Damaged records are only counted.
 
-        Raises:
-            InvariantViolation: the store was never bootstrapped, or is closed.
-            UnavailableError: Kafka did not answer in time; the state has the records that came.
+        InvariantViolation: the store was never bootstrapped, or is closed.
+        UnavailableError: Kafka did not answer in time; the state has the records that came.
         """
         with self._lock:
             consumer = self._open_consumer()

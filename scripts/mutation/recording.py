@@ -71,11 +71,7 @@ def pytest_sessionfinish() -> None:
 
 
 def record(paths: Sequence[str]) -> int:
-    """Record the tests below ``paths``; with paths, those recorded before are kept.
-
-    Returns:
-        pytest's exit code.
-    """
+    """Record the tests below ``paths``, else again all of them; return pytest's exit code."""
     if not paths:
         _SECONDS.unlink(missing_ok=True)
     append = ["--append"] if paths else []

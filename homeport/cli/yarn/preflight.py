@@ -139,11 +139,7 @@ def _check_with_package(
     given: bytes = b"",
     limit_s: float = _CHECK_TIMEOUT_S,
 ) -> list[str]:
-    """Run the program as on the nodes, with ``given`` as its input; require that it finds no fault.
-
-    Returns:
-        The lines that it printed.
-    """
+    """Return what the program, run as on the nodes, prints; require that it finds no fault."""
     # What only this shell's PYTHONPATH has would be missing there.
     environment = {**os.environ, "PYTHONPATH": str(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
