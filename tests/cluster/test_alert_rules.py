@@ -62,6 +62,16 @@ def promtool(containers: None) -> Iterator[Promtool]:
     engine.stop_own(cache, print)
 
 
+def test_compose_takes_the_file_by_which_users_start_it(containers: str) -> None:
+    """Version 1 too, which Debian has."""
+    del containers
+    command = [*engine.Engine("").compose(), "-f", "compose.yaml", "config", "-q"]
+    done = subprocess.run(
+        command, cwd=observability.FOLDER, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_configuration_is_one_that_prometheus_takes(promtool: Promtool) -> None:
     """With all its rules."""
     done = promtool(observability.FOLDER, "check", "config", "prometheus.yaml")
