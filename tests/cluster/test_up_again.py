@@ -63,9 +63,9 @@ def test_data_of_another_image_is_not_taken_over(cluster: ContainersUnderTest) -
     record = cluster.log_dir / "cluster.json"
     values = json.loads(record.read_text())
     record.write_text(json.dumps(values | {"image": "homeport-cluster:older"}))
-    said: list[str] = []
-    cluster.up(said.append)
-    assert "the image has changed: the cluster starts again, without its data" in said
+    lines: list[str] = []
+    cluster.up(lines.append)
+    assert "the image has changed: the cluster starts again, without its data" in lines
     assert not marked(cluster)
     assert cluster.silent_daemons() == []
 
@@ -74,8 +74,8 @@ def test_data_without_a_record_is_not_taken_over(cluster: ContainersUnderTest) -
     """It would have another address, and another identity of Kafka."""
     (cluster.state_dir("nm1") / "mark").touch()
     (cluster.log_dir / "cluster.json").unlink()
-    said: list[str] = []
-    cluster.up(said.append)
-    assert "an earlier cluster has lost its record: it is removed, with its data" in said
+    lines: list[str] = []
+    cluster.up(lines.append)
+    assert "an earlier cluster has lost its record: it is removed, with its data" in lines
     assert not marked(cluster)
     assert cluster.silent_daemons() == []

@@ -150,8 +150,8 @@ def test_a_gap_in_its_stream_ends_a_container_and_the_next_start_fills_the_store
     job.produce([(0, b"N8", b"model 8")], "planes")
     delete_before(job, "planes", 6)
     os.kill(first.process.pid, signal.SIGCONT)
-    said = r"cannot follow its stream .* partition 0 any more: \d records were deleted before"
-    assert re.search(said, first.last_line())
+    expected = r"cannot follow its stream .* partition 0 any more: \d records were deleted before"
+    assert re.search(expected, first.last_line())
     second = job.start(2, fence=[1])
     _until_found(job, second, 8)
     assert [_found(job, second, number) for number in (0, 2)] == ["nothing", "nothing"]
@@ -172,8 +172,8 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize(("made", "store", "old", "said"), CELLS, indirect=["made"])
-def test_a_cell_of_the_tables(made: Job, store: str, old: str, said: str) -> None:
+@pytest.mark.parametrize(("made", "store", "old", "wording"), CELLS, indirect=["made"])
+def test_a_cell_of_the_tables(made: Job, store: str, old: str, wording: str) -> None:
     """Marked: all of the stream, or the rest of it; else from the last offset, or the store's."""
     for number in range(_PLANES):
         _plane(made, number)
@@ -194,5 +194,5 @@ def test_a_cell_of_the_tables(made: Job, store: str, old: str, said: str) -> Non
     expected = ["model 0", "model 1"] if old == "found" else ["nothing", "nothing"]
     assert [_found(made, second, number) for number in (0, 1)] == expected
     text = second.log.read_text(encoding="utf-8")
-    assert text.count(said) == 2  # one for each task's part
+    assert text.count(wording) == 2  # one for each task's part
     assert second.stop() == 143

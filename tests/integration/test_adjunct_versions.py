@@ -344,8 +344,8 @@ def test_a_version_with_a_hole_is_not_served(job: Job) -> None:
     end = _SIZE + 2
     delete_before(job, "airlines", end + 1 + _SIZE // 2)
     os.kill(container.process.pid, signal.SIGCONT)
-    said = "adjunct store airlines/container-0: version 2 of 25 records is not served: "
-    job.until(lambda: said in _log(container), container)
+    expected = "adjunct store airlines/container-0: version 2 of 25 records is not served: "
+    job.until(lambda: expected in _log(container), container)
     assert _newest(job, container) == {("1", "17")}
     assert container.stop() == 143
 

@@ -63,7 +63,7 @@ MEMORY = "raise task.spark.driver.memory.mb or cluster-manager.container.memory.
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("pipeline", "records", "said"),
+    ("pipeline", "records", "expected"),
     [
         ("dies", 1, ("a Python worker of Spark's died over 1 rows (",)),
         ("raises", 1, ("failed over 1 rows (", ": ValueError: poison good; correct the func")),
@@ -81,7 +81,7 @@ MEMORY = "raise task.spark.driver.memory.mb or cluster-manager.container.memory.
     ],
 )
 def test_a_pipeline_that_fails_at_its_rows_is_one_line(
-    make: Make, pipeline: str, records: int, said: tuple[str, ...]
+    make: Make, pipeline: str, records: int, expected: tuple[str, ...]
 ) -> None:
     """It names key, rows, place and cause; nothing is committed, and no process is left."""
     job = make(pipeline)
@@ -91,7 +91,7 @@ def test_a_pipeline_that_fails_at_its_rows_is_one_line(
     line = container.last_line()
     assert line.startswith(f"error: task.pipeline.class = 'user_job:{pipeline}': ")
     assert f" from kafka.{job.topic('in')} partition 0 offset 0 on" in line
-    for part in said:
+    for part in expected:
         assert part in line
     assert living(container.process.pid) == []
     assert job.read(job.topic("out")) == []

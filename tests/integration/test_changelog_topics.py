@@ -166,8 +166,8 @@ def test_state_that_a_renamed_store_leaves_behind_is_named(kafka: str) -> None:
     }
     for changelog, is_left in ((f"{before.topic}-2", True), (before.topic, False)):
         config = Config({**renamed, "stores.sums.changelog": changelog})
-        said = ChangelogTopics(config, before.stream).check(2, may_be_replaced=False)
-        found = [line for line in said if "stays behind" in line]
+        shown = ChangelogTopics(config, before.stream).check(2, may_be_replaced=False)
+        found = [line for line in shown if "stays behind" in line]
         assert len(found) == int(is_left)
         assert all(
             line.startswith(f"changelog kafka.{before.topic} holds the state of store counts, and ")

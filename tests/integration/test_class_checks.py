@@ -101,9 +101,9 @@ def test_options_that_java_takes_are_taken(tmp_path: Path, options: str) -> None
 
 
 def _checked(tmp_path: Path, **keys: str) -> list[str]:
-    said: list[str] = []
-    check_pipeline(_config(**keys), PYTHON, tmp_path, said.append)
-    return said
+    notes: list[str] = []
+    check_pipeline(_config(**keys), PYTHON, tmp_path, notes.append)
+    return notes
 
 
 def test_a_statement_that_spark_refuses_is_refused_before_the_submission(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_without_java_only_the_containers_find_out(
 ) -> None:
     """That is shown; what needs no Spark is checked all the same."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    (said,) = _checked(tmp_path, **{"task.pipeline.sql": "SELECT nope FROM `in`"})
-    assert said.startswith("note: the pipeline is not checked here, which has no Java")
+    (message,) = _checked(tmp_path, **{"task.pipeline.sql": "SELECT nope FROM `in`"})
+    assert message.startswith("note: the pipeline is not checked here, which has no Java")
     with pytest.raises(HomeportError, match=r"there is no file 'x\.sql' in the job's package"):
         _checked(tmp_path, **{"task.pipeline.sql": "file:x.sql"})

@@ -173,8 +173,8 @@ async def test_the_status_names_partners_that_do_not_answer(am: Am) -> None:
     await am.started()
     assert unanswered(am) == {}
     am.keeper.is_away, am.cluster.fault = True, UnavailableError("no answer in 10 s")
-    said = {"the ResourceManager", "Skein", "the lease keeper"}
-    await am.until(lambda: unanswered(am).keys() == said)
+    silent = {"the ResourceManager", "Skein", "the lease keeper"}
+    await am.until(lambda: unanswered(am).keys() == silent)
     assert unanswered(am)["Skein"] == "no answer in 10 s"
     assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
     am.keeper.is_away, am.cluster.fault = False, None

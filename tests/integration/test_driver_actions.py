@@ -115,17 +115,17 @@ async def test_a_restart_is_planned_carried_out_and_audited_once(
     assert plan["lines"] == ["0: stops, and starts again on nm1"]
     await am.rounds()
     assert (await am.check_in(FIRST)).kind is OrderKind.WAIT
-    status, said = await operator.ask("restart", processor="0", dry_run=False)
+    status, body = await operator.ask("restart", processor="0", dry_run=False)
     assert status == 200
     await am.until_order(OrderKind.STOP, FIRST)
-    answer = await operator.get(f"ui/answers/{said['uuid']}")
+    answer = await operator.get(f"ui/answers/{body['uuid']}")
     assert (answer["status"], answer["final"]) == ("IN_PROGRESS", False)
     await am.backend.stopped(Stopped(FIRST, StopCause.ORDERED, 143))
     await am.until_order(OrderKind.RUN)
     await am.check_in(SECOND)
     await am.backend.started(Started(SECOND))
     await am.rounds()
-    answer = await operator.get(f"ui/answers/{said['uuid']}")
+    answer = await operator.get(f"ui/answers/{body['uuid']}")
     assert answer == {"status": "SUCCEEDED", "message": "0@2 runs on nm1", "final": True}
     restart = ("ada", "http", "restart 0", "nm1", "FORCE_RESTART_LAST_SEEN")
     assert await operator.changes() == [
@@ -186,9 +186,9 @@ async def test_what_cannot_be_done_is_refused_before_anything_is_written(
     ]
     for action, body, text in refusals:
         for dry_run in (True, False):
-            status, said = await operator.ask(action, dry_run=dry_run, **body)
+            status, answer = await operator.ask(action, dry_run=dry_run, **body)
             assert status == 400
-            assert text in said["error"]
+            assert text in answer["error"]
     for action, body, text in (
         ("restart", {"processor": "9"}, "no processor '9'"),
         ("config", {"key": "task.commit.ms"}, "nothing to take back"),
@@ -246,11 +246,11 @@ async def test_a_drain_is_taken_back_and_a_warm_move_cancelled(am: Am, operator:
     moved = (await operator.ask("move", dry_run=False, **move))[1]["uuid"]
     standby = await warming(am, 3)
     plan = (await operator.ask("cancel", processor="0"))[1]
-    said = "nm2: cancelled; processor 0 is running on nm1"
-    assert (plan["possible"], plan["lines"][-1]) == (True, said)
+    expected = "nm2: cancelled; processor 0 is running on nm1"
+    assert (plan["possible"], plan["lines"][-1]) == (True, expected)
     own = (await operator.ask("cancel", processor="0", dry_run=False))[1]["uuid"]
     assert (await operator.final(moved))["message"] == "it was cancelled"
-    assert (await operator.final(own))["message"] == said
+    assert (await operator.final(own))["message"] == expected
     await gone(am, standby, 3)
     assert [change[2] for change in (await operator.changes())[1:]] == [
         "drain nm1",
@@ -279,12 +279,12 @@ async def test_a_host_is_drained_and_gets_containers_again(am: Am, operator: Ope
     plan = (await operator.ask("drain", host="NM1"))[1]
     assert plan["lines"] == ["0: nm1 -> nm2", "nm1 gets no other container"]
     assert (plan["before"], plan["after"]) == (None, "nm1")
-    status, said = await operator.ask("drain", host="nm1", dry_run=False)
+    status, body = await operator.ask("drain", host="nm1", dry_run=False)
     assert status == 200
     assert not (await operator.ask("drain", host="nm1"))[1]["possible"]
     await am.until(lambda: len(am.cluster.asked) > 1)
     assert am.driver.state.settings.drained_hosts == {NM1}
-    assert (await operator.get(f"ui/answers/{said['uuid']}"))["status"] == "IN_PROGRESS"
+    assert (await operator.get(f"ui/answers/{body['uuid']}"))["status"] == "IN_PROGRESS"
     await am.until_order(OrderKind.RUN, request_id=2, host=nm2)
     await am.check_in(standby, 2, host=nm2)
     await am.backend.started(Started(standby))
@@ -293,7 +293,7 @@ async def test_a_host_is_drained_and_gets_containers_again(am: Am, operator: Ope
     await am.until_order(OrderKind.RUN, request_id=2, host=nm2)
     await am.check_in(SECOND, 2, host=nm2)
     await am.backend.started(Started(SECOND))
-    answer = await operator.final(said["uuid"])
+    answer = await operator.final(body["uuid"])
     assert (answer["status"], answer["message"]) == ("SUCCEEDED", "nm1 has no container of the job")
     plan = (await operator.ask("drain", host="nm1"))[1]
     assert plan["lines"][0] == "nm1 has no container of the job"

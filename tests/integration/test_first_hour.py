@@ -69,9 +69,9 @@ def test_the_page_holds(home: Path, tmp_path: Path) -> None:
     seconds = time.monotonic() - began
     sys.stdout.write(done.stdout)
     assert done.returncode == 0
-    said = done.stdout.splitlines()
+    lines = done.stdout.splitlines()
     assert "2 passed" in done.stdout
-    totals = [line for line in said if line.startswith(("ann\t", "bob\t"))]
+    totals = [line for line in lines if line.startswith(("ann\t", "bob\t"))]
     first = ['ann\t{"total":5.0}', 'bob\t{"total":2.0}', 'ann\t{"total":12.0}']
     then = [*first, *first, 'ann\t{"total":13.0}']
     assert totals == [*first, *then, *then, 'ann\t{"total":14.0}']

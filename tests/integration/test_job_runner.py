@@ -83,6 +83,6 @@ def _by_key(records: Sequence[Record]) -> dict[tuple[int, str], list[tuple[Any, 
     """{(partition, key): (value, headers) in their order}."""
     found: dict[tuple[int, str], list[tuple[Any, Any]]] = {}
     for record in records:
-        said = record.value, record.headers
-        found.setdefault((record.partition, record.key), []).append(said)
+        entry = record.value, record.headers
+        found.setdefault((record.partition, record.key), []).append(entry)
     return found

@@ -280,8 +280,8 @@ def test_a_tuning_key_is_in_effect_without_a_restart(make_job: Callable[[str], J
     pids = job.begin(100)
     before = epochs(job)
     job.expects(100)
-    said = write(job, "task.commit.ms", "500")
-    assert "nothing restarts" in said
+    printed = write(job, "task.commit.ms", "500")
+    assert "nothing restarts" in printed
     wait_for(lambda: len(job.history("retuned")) == len(pids), job)
     taken = job.history("retuned")
     assert {(e["processor_id"], e["epoch"]) for e in taken} == set(before.items())
@@ -327,9 +327,9 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
     record(job, "task.comit.ms", "5000")
     with coordinator_stream(job) as store:
         store.write([wire.set_changelog("Partition 0", 1), wire.set_changelog("Partition 1", 0)])
-    said = write(job, DROP, "true")
-    assert "its containers restart, one after the other, standbys first, each watched" in said
-    assert f"unwatched): {', '.join(sorted(before))}\n" in said
+    printed = write(job, DROP, "true")
+    assert "its containers restart, one after the other, standbys first, each watched" in printed
+    assert f"unwatched): {', '.join(sorted(before))}\n" in printed
     wait_for(lambda: job.get("config").get(DROP) == "true", job)
     wait_for(lambda: job.get("v1/status")["rolling_restart"]["phase"] == "done", job)
     assert restarted(before, epochs(job)) == set(before)
@@ -342,8 +342,8 @@ def test_a_key_of_the_containers_restarts_all_and_one_of_the_deployment_is_said(
         assert manager.read() == {f"Partition {n}": n for n in range(PARTITIONS)}
     record(job, "task.comit.ms", "7000")
 
-    said = write(job, "cluster-manager.container.memory.mb", "640")
-    assert "used from the next deployment" in said
+    printed = write(job, "cluster-manager.container.memory.mb", "640")
+    assert "used from the next deployment" in printed
     wait_for(lambda: bool(status_of_configuration(job)["pending"]), job)
     assert status_of_configuration(job)["pending"] == [
         {

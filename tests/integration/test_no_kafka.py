@@ -66,9 +66,9 @@ def _begun(folder: Path, servers: str, command: str, *options: str) -> subproces
 
 def _refused(folder: Path, servers: str, command: str, *options: str) -> str:
     with _begun(folder, servers, command, *options) as begun:
-        _, said = begun.communicate(timeout=_LIMIT_S)
-    assert begun.returncode == 1, said
-    return said
+        _, printed = begun.communicate(timeout=_LIMIT_S)
+    assert begun.returncode == 1, printed
+    return printed
 
 
 def test_each_command_says_what_it_waits_for_and_ends(
@@ -79,10 +79,10 @@ def test_each_command_says_what_it_waits_for_and_ends(
     begun = [(command, _begun(tmp_path, nowhere, command)) for command in commands]
     for command, process in begun:
         with process:
-            answer, said = process.communicate(timeout=_LIMIT_S)
-        first, *rest = said.splitlines()
+            answer, printed = process.communicate(timeout=_LIMIT_S)
+        first, *rest = printed.splitlines()
         assert f"no answer from Kafka at {nowhere} yet: waiting " in first, command
-        assert len(rest) == 1, said
+        assert len(rest) == 1, printed
         assert rest[0].startswith(f"error: Kafka at {nowhere} (system 'kafka'): listing topics: ")
         assert rest[0].endswith("systems.kafka.consumer.bootstrap.servers names them")
         assert (process.returncode, answer) == (1, ""), job
@@ -104,8 +104,8 @@ def test_run_local_names_the_key_that_makes_an_output(kafka: str, job: str, tmp_
     )
     made = ("--config=task.outputs.create.partitions=2", "--config=job.drain=true")
     with _begun(tmp_path, kafka, "run-local", *made) as begun:
-        _, said = begun.communicate(timeout=_LIMIT_S)
-    assert begun.returncode == 0, said
+        _, printed = begun.communicate(timeout=_LIMIT_S)
+    assert begun.returncode == 0, printed
     assert len(admin.list_topics(timeout=30).topics[f"{job}-out"].partitions) == 2
 
 
@@ -114,10 +114,10 @@ def test_a_misspelt_key_is_refused_before_anything_is_asked(
 ) -> None:
     """No Kafka is there; with the option the job goes on to ask it."""
     misspelt = "--config=job.hotstandby.enable=true"
-    said = _refused(tmp_path, nowhere, "run-local", misspelt)
-    assert said == (
+    printed = _refused(tmp_path, nowhere, "run-local", misspelt)
+    assert printed == (
         "error: job.hotstandby.enable = 'true': no program reads this key; write "
         "job.hotstandby.enabled, if that is meant, or allow it by --allow-unknown-keys\n"
     ), job
-    said = _refused(tmp_path, nowhere, "run-local", misspelt, "--allow-unknown-keys")
-    assert f"error: Kafka at {nowhere}" in said
+    printed = _refused(tmp_path, nowhere, "run-local", misspelt, "--allow-unknown-keys")
+    assert f"error: Kafka at {nowhere}" in printed

@@ -88,9 +88,9 @@ def test_the_cells_of_the_page_show_what_it_says() -> None:
             expected.append((next(found), ""))
         else:
             expected[-1] = (expected[-1][0], text)
-    said = [(one.strip("\n"), text.strip("\n")) for one, text in expected if text]
-    assert len(said) == 5
-    assert [one for one, _ in said] == [text for _, text in said]
+    pairs = [(one.strip("\n"), text.strip("\n")) for one, text in expected if text]
+    assert len(pairs) == 5
+    assert [one for one, _ in pairs] == [text for _, text in pairs]
 
 
 def test_what_a_cell_defines_works_as_in_a_module() -> None:

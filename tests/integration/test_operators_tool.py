@@ -214,9 +214,9 @@ def test_a_change_is_written_and_its_meaning_said(
     operator: Operator, running: RunningBackend
 ) -> None:
     """By the key's liveness; a deletion brings back what was deployed."""
-    said = operator.answer("config", "set", "job.container.count", "4")
-    assert said.startswith("the running job takes it within 2000 ms\n")
-    assert said.endswith("set-config job.container.count = 4\n")
+    printed = operator.answer("config", "set", "job.container.count", "4")
+    assert printed.startswith("the running job takes it within 2000 ms\n")
+    assert printed.endswith("set-config job.container.count = 4\n")
     assert operator.recorded()["job.container.count"] == "4"
     assert "nothing restarts" in operator.answer("config", "set", "task.commit.ms", "5")
     assert "its containers restart" in operator.answer("config", "set", "my.other.key", "5")
@@ -277,8 +277,8 @@ def test_what_the_stream_alone_names_is_not_used_here(
     """Kafka is where the operator's file says; a class that only the stream names stays out."""
     name = next(n for n in operator.config if n.endswith("consumer.bootstrap.servers"))
     operator.store.write([wire.set_config(name, "nowhere.invalid:1")])
-    said = operator.answer("config", "set", "job.container.count", "3")
-    assert said.endswith("set-config job.container.count = 3\n")
+    printed = operator.answer("config", "set", "job.container.count", "3")
+    assert printed.endswith("set-config job.container.count = 3\n")
     grouper = "task.name.grouper.factory"
     text = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\n"
     (tmp_path / "foreign.py").write_text(text, encoding="utf-8")
@@ -312,9 +312,9 @@ def test_changes_are_shown(operator: Operator, running: RunningBackend, tmp_path
     writer.close()
     (file,) = folder.glob("*.jsonl")
     file.write_text(file.read_text() + '{"event":"audit","ts_')
-    said = operator.answer("audit", f"--history={folder}")
-    assert said.endswith("UTC  ada from 10.0.0.7 by http: config a: nothing -> '1'\n")
-    assert len(said.splitlines()) == 1
+    printed = operator.answer("audit", f"--history={folder}")
+    assert printed.endswith("UTC  ada from 10.0.0.7 by http: config a: nothing -> '1'\n")
+    assert len(printed.splitlines()) == 1
     assert "it is no folder" in operator.refusal("audit", f"--history={tmp_path / 'none'}")
 
 
@@ -516,8 +516,8 @@ def test_a_kafka_that_is_away_gives_one_line(operator: Operator) -> None:
         done = list(pool.map(lambda words: operator.call(*words, **away), commands))
     for tool in done:
         assert (tool.returncode, tool.stdout) == (1, "")
-        said = r"no answer from Kafka at .* more\nerror: .*Kafka at 127\.0\.0\.1:1 .*\n"
-        assert re.fullmatch(said, tool.stderr)
+        expected = r"no answer from Kafka at .* more\nerror: .*Kafka at 127\.0\.0\.1:1 .*\n"
+        assert re.fullmatch(expected, tool.stderr)
     never = operator.refusal("job-model", job__name="never-ran")
     assert "run the job once with run-job" in never
 

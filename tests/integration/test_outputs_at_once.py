@@ -92,7 +92,7 @@ def test_outputs_are_there_before_their_checkpoint(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "said", "more"),
+    ("size", "expected", "more"),
     [
         (
             3_000_000,
@@ -108,7 +108,7 @@ def test_outputs_are_there_before_their_checkpoint(make: Make) -> None:
     ids=["the producer's limit", "the topic's limit"],
 )
 def test_a_refused_record_stops_its_checkpoint(
-    size: int, said: str, more: dict[str, str], make: Make
+    size: int, expected: str, more: dict[str, str], make: Make
 ) -> None:
     """Its send or the broker refuses it: the container fails with stream, size, limit; no commit.
 
@@ -116,7 +116,7 @@ def test_a_refused_record_stops_its_checkpoint(
     """
     job = make(**more)
     job.produce([(0, b"a", b""), (0, b"big", b"%d" % size), (0, b"z", b"")])
-    assert said.replace("<out>", job.topic("out")) in job.fails()
+    assert expected.replace("<out>", job.topic("out")) in job.fails()
     assert job.processed() == 0
     assert job.read(job.topic("changelog")) == []
     assert job.history("transaction-ending") == []

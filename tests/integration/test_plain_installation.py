@@ -144,9 +144,9 @@ def test_a_plan_of_spark_lasts(installation: Installation, tmp_path: Path) -> No
     kept = jar.rename(jar.with_suffix(".kept"))
     try:
         for is_first in (True, False):
-            said = _pipeline(installation, tmp_path)
-            assert said.stdout.splitlines() == ["1", "lasts"], said.stderr
-            assert ("compiling Spark's Java classes into " in said.stderr) is is_first
+            printed = _pipeline(installation, tmp_path)
+            assert printed.stdout.splitlines() == ["1", "lasts"], printed.stderr
+            assert ("compiling Spark's Java classes into " in printed.stderr) is is_first
             (made,) = (tmp_path / "spark").iterdir()
             assert (made.name, made.read_bytes()) == (jar.name, kept.read_bytes())
     finally:
@@ -251,8 +251,8 @@ def test_a_job_of_tasks_needs_neither_pyspark_nor_java(kafka: str, tmp_path: Pat
     local, *_ = commands(folder)
     homeport, *arguments = shlex.split(local)
     file = next(a.partition("=")[2] for a in arguments if a.startswith("--config-path="))
-    said = run(str(lean.python), "-I", "-c", RUNNER, file, f"{job}-in", f"{job}-out")
-    assert said.splitlines() == ["[5.0, 12.0]", "None None None"]
+    printed = run(str(lean.python), "-I", "-c", RUNNER, file, f"{job}-in", f"{job}-out")
+    assert printed.splitlines() == ["[5.0, 12.0]", "None None None"]
     produce(kafka, f"{job}-in", (5, 7))
     run(str(lean.python.parent / homeport), *arguments)
     await_value(kafka, f"{job}-out", {"total": 12.0})

@@ -441,9 +441,9 @@ def test_a_stranger_on_the_port_is_not_served(session: SparkSession) -> None:
     port = helper.serve(b"right")
     with socket.create_connection(("127.0.0.1", port)) as one:
         one.sendall(b"ri")
-    for said, is_served in ((b"wrong", False), (b"right", True)):
+    for word, is_served in ((b"wrong", False), (b"right", True)):
         with socket.create_connection(("127.0.0.1", port), timeout=60) as one:
-            one.sendall(said + (2).to_bytes(4, "big") + (7).to_bytes(8, "big"))
+            one.sendall(word + (2).to_bytes(4, "big") + (7).to_bytes(8, "big"))
             answer = b""
             with contextlib.suppress(ConnectionResetError):
                 answer = one.recv(1)
@@ -483,8 +483,8 @@ def test_without_the_classes_each_batch_is_planned(
     monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
     with caplog.at_level(logging.WARNING):
         assert PlanOnce.connect(session) is None
-    said = "Spark plans each batch: it has no Java classes of ours: pyspark or Java is missing"
-    assert said in caplog.text
+    expected = "Spark plans each batch: it has no Java classes of ours: pyspark or Java is missing"
+    assert expected in caplog.text
 
 
 def test_a_jvm_that_ends_is_named(spark: tuple[SparkSession, LocalSpark]) -> None:

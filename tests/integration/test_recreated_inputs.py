@@ -65,10 +65,10 @@ def test_a_longer_topic_is_begun_where_the_key_says(
     with pytest.raises(ConfigError, match=r"job\.input\.recreated = 'refuse': input kafka\."):
         accept(job, job.config, 2)
     with job.coordinator_stream() as stream:
-        said = InputAcceptance(config, stream).check()
+        found = InputAcceptance(config, stream).check()
         assert stream.catch_up() == ()
     (line,) = accept(job, config, 2)
-    assert said == [line]
+    assert found == [line]
     assert "it is begun where samza.offset.default says, and the state stays" in line
 
     skipped = 60 if default == "upcoming" else 0

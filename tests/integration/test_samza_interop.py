@@ -295,11 +295,11 @@ def test_both_spellings_of_a_record_are_read_by_both(stream: Stream) -> None:
     document's names of values.
     """
     producer = Producer({"bootstrap.servers": stream.servers}, logger=LIBRDKAFKA_LOG)
-    for key, said in (
+    for key, values in (
         (["1", "set-changelog", _ODD], {"partition": "4"}),
         (["1", "set-container-host-assignment", "0"], {"hostname": "nm1"}),
     ):
-        body = json.dumps({"host": "", "values": said, "timestamp": time.time_ns() // 10**6})
+        body = json.dumps({"host": "", "values": values, "timestamp": time.time_ns() // 10**6})
         producer.produce(stream.topic, body, json.dumps(key), partition=0)
     producer.flush(20)
     with stream.store() as store:
@@ -371,13 +371,13 @@ def test_each_message_class_of_samzas_writes_our_bytes(stream: Stream) -> None:
     }
     stream.open()
     stream.samza.ask(
-        "send", [["t", t, *arguments.get(t, [key, *said.values()])] for t, key, said in sent]
+        "send", [["t", t, *arguments.get(t, [key, *values.values()])] for t, key, values in sent]
     )
     records = topic_records(stream.servers, stream.topic)
-    for (key, value), (type_, name, said) in zip(records, sent, strict=True):
+    for (key, value), (type_, name, values) in zip(records, sent, strict=True):
         read = wire.decode(key, value)
-        assert (read.type, read.key, read.values, read.source) == (type_, name, said, "t")
-        written = CoordinatorStreamMessage(type_, name, said).stamped(
+        assert (read.type, read.key, read.values, read.source) == (type_, name, values, "t")
+        written = CoordinatorStreamMessage(type_, name, values).stamped(
             source="t", host=read.host, username=read.username, timestamp_ms=read.timestamp_ms
         )
         assert wire.encode(written) == (key, value)

@@ -29,23 +29,23 @@ def _agree(job: Job, samza: SamzaPeer) -> None:
         for processor_id, container in model["containers"].items()
         for name, task in container["tasks"].items()
     }
-    said = _said(job, samza)
+    answer = _said(job, samza)
     # the address of the AM goes to the stream when it answers, as Samza has it
     config = {**model["config"], "yarn.am.tracking.url": job.url}
-    assert said["config"] == config
+    assert answer["config"] == config
     assert samza.ask("bootstrapped", [])["config"] == config
-    assert said["assignment"] == {name: processor_id for name, (processor_id, _) in tasks.items()}
-    assert said["modes"] == {name: task["task-mode"] for name, (_, task) in tasks.items()}
-    assert said["changelog"] == {n: task["changelog-partition"] for n, (_, task) in tasks.items()}
+    assert answer["assignment"] == {name: processor_id for name, (processor_id, _) in tasks.items()}
+    assert answer["modes"] == {name: task["task-mode"] for name, (_, task) in tasks.items()}
+    assert answer["changelog"] == {n: task["changelog-partition"] for n, (_, task) in tasks.items()}
     inputs: dict[str, list[str]] = {}
     for name, (_, task) in sorted(tasks.items()):
         for ssp in task["system-stream-partitions"]:
             inputs.setdefault(json.dumps(ssp, separators=(",", ":")), []).append(name)
-    assert said["partitions"] == inputs
+    assert answer["partitions"] == inputs
     containers = job.containers()
-    assert said["locality"] == {id_: c["host"] for id_, c in containers.items()}
+    assert answer["locality"] == {id_: c["host"] for id_, c in containers.items()}
     # the AM serves what it last read of the stream, which it reads at an interval
-    wait_for(lambda: _served_hosts(job, samza) == said["locality"], job)
+    wait_for(lambda: _served_hosts(job, samza) == answer["locality"], job)
     for container in containers.values():
         assert samza.ask("is-alive", [job.url, container["resource"]]) is True
 

@@ -109,8 +109,8 @@ class SamzaJob(SamzaJvm):
         timer.start()
         try:
             last = "nothing"
-            for said in self._jvm.stdout:
-                last = said.strip()
+            for printed in self._jvm.stdout:
+                last = printed.strip()
                 if last == line:
                     return
         finally:

@@ -462,7 +462,7 @@ def test_a_registry_with_a_password_is_asked_with_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "expected"),
     [
         (
             {"schema.registry.timout": "5"},
@@ -473,11 +473,11 @@ def test_a_registry_with_a_password_is_asked_with_it() -> None:
     ],
 )
 def test_a_wrong_property_is_refused_in_one_line(
-    registry: SchemaRegistry, entry: dict[str, str], said: str
+    registry: SchemaRegistry, entry: dict[str, str], expected: str
 ) -> None:
     """Before any request."""
     more = {f"{ENTRY}.{name}": text for name, text in entry.items()}
-    with pytest.raises(HomeportError, match=re.escape(said)) as caught:
+    with pytest.raises(HomeportError, match=re.escape(expected)) as caught:
         TestRunner(_config(registry, "avro", schema=OLD) | more, task=Delays).__enter__()
     assert str(caught.value).startswith(ENTRY)
     assert registry.requests == []

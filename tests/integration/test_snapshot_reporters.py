@@ -37,18 +37,18 @@ def test_run_job_warns_of_the_missing_topic_or_creates_it(kafka: str) -> None:
     """By the key that creates outputs; it warns in one line that names key, topic and remedy."""
     topic = f"metrics-{uuid.uuid4().hex[:8]}"
     config = reporting(kafka, topic)
-    said: list[str] = []
-    preflight.warn_of_reporters(config, said.append)
-    assert "\n".join(said) == (
+    lines: list[str] = []
+    preflight.warn_of_reporters(config, lines.append)
+    assert "\n".join(lines) == (
         f"warning: metrics.reporter.snapshot.stream = 'kafka.{topic}': topic {topic!r} does not "
         f"exist at {kafka}: no snapshot is sent until it is created"
     )
     assert create_outputs(config) == ()
     creating = config.merged({"task.outputs.create.partitions": "1"})
-    preflight.warn_of_reporters(creating, said.append)
+    preflight.warn_of_reporters(creating, lines.append)
     assert create_outputs(creating) == (f"kafka.{topic}",)
-    preflight.warn_of_reporters(config, said.append)
-    assert len(said) == 1
+    preflight.warn_of_reporters(config, lines.append)
+    assert len(lines) == 1
 
 
 class Said(logging.Handler):
@@ -75,16 +75,16 @@ def test_snapshots_come_as_soon_as_the_topic_is_created(
     sender = SnapshotSender(reporter, system, lambda: [b"{}"], "host")
 
     async def created_in_mid_run() -> list[str]:
-        said = Said()
-        logging.getLogger("driver").addHandler(said)
+        found = Said()
+        logging.getLogger("driver").addHandler(found)
         sending = asyncio.create_task(sender.run())
         try:
-            first = await said.lines.get()
+            first = await found.lines.get()
             await asyncio.to_thread(TopicAdmin(system).create, topic, 1, 1, {})
-            return [first, await said.lines.get()]
+            return [first, await found.lines.get()]
         finally:
             sending.cancel()
-            logging.getLogger("driver").removeHandler(said)
+            logging.getLogger("driver").removeHandler(found)
 
     assert asyncio.run(asyncio.wait_for(created_in_mid_run(), 60)) == [
         f"metrics reporter snapshot to kafka.{topic}: Kafka has no topic {topic!r}; create it",

@@ -106,9 +106,9 @@ def test_a_grouper_is_changed_only_with_a_reset_of_the_state(
         )
 
     assert_swapped_states_are_refused(job)
-    said = reset(job, f"{GROUPER}={BY_SSP}")
+    printed = reset(job, f"{GROUPER}={BY_SSP}")
     topics = "kafka.__samza_checkpoint_ver_1_for_regrouped_1, kafka.regrouped-counts"
-    assert f"reset: recreated: {topics}\n" in said
+    assert f"reset: recreated: {topics}\n" in printed
     job.wait_until_running()
     job.expects(600)
     tasks = {t for c in job.get("")["containers"].values() for t in c["tasks"]}

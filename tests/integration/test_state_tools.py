@@ -214,8 +214,8 @@ def test_a_checkpoint_is_shown_and_set_where_there_is_no_state(kafka: str, tmp_p
     assert second.stop() == 143
     # Its history says so, and the judge knows why input was read again.
     (noted,) = job.history("checkpoint-set")
-    said = {name: noted[name] for name in ("task", "input", "first", "next", "epoch")}
-    assert said == {"task": "Partition 0", "input": ssp, "first": 140, "next": 100, "epoch": 2}
+    found = {name: noted[name] for name in ("task", "input", "first", "next", "epoch")}
+    assert found == {"task": "Partition 0", "input": ssp, "first": 140, "next": 100, "epoch": 2}
     assert judge([str(operator.stores)]) == 0
     for path in operator.stores.rglob("*.jsonl"):
         path.write_bytes(path.read_bytes().replace(b"checkpoint-set", b"checkpoint-new"))

@@ -177,9 +177,9 @@ def test_what_fails_the_container_is_one_line_and_keeps_nothing(
     """L11: step, place and cause; of its transaction no output, no state and no position stays."""
     job = make(**keys)
     job.produce(records)
-    said = re.sub("<([a-z]+)>", lambda of: job.topic(of[1]), line)
-    stated, beginning = job.fails().removeprefix("error: "), said.removesuffix("...")
-    assert stated == said or (stated.startswith(beginning) and beginning != said)
+    expected = re.sub("<([a-z]+)>", lambda of: job.topic(of[1]), line)
+    stated, beginning = job.fails().removeprefix("error: "), expected.removesuffix("...")
+    assert stated == expected or (stated.startswith(beginning) and beginning != expected)
     assert job.read(job.topic("out")) == []
     assert job.read(job.topic("changelog")) == []
     assert job.processed() == 0
@@ -217,8 +217,8 @@ def test_a_task_that_ends_the_process_has_not_finished(
     assert not container.memory.is_finished
     if stated:
         place = f"process of {job.topic('in')} partition 0 offset 0"
-        said = f"error: task 'Partition 0' failed in {place}: {stated}"
-        assert container.last_line() == said
+        expected = f"error: task 'Partition 0' failed in {place}: {stated}"
+        assert container.last_line() == expected
     assert job.read(job.topic("out")) == []
 
 

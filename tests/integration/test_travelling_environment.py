@@ -111,10 +111,10 @@ def test_a_container_unpacks_what_yarn_has_brought(packed: Packed, tmp_path: Pat
 
 def test_packed_again_without_a_change_it_is_there(packed: Packed) -> None:
     """With the requirements of a job it is another one."""
-    said: list[str] = []
+    lines: list[str] = []
     cache = packed.archive.parents[1]
-    assert pack(cache, None, frozenset(), said.append) == packed
-    assert said == []
+    assert pack(cache, None, frozenset(), lines.append) == packed
+    assert lines == []
 
 
 def test_the_requirements_of_a_job_are_installed(packed: Packed, tmp_path: Path) -> None:
@@ -266,9 +266,9 @@ def test_over_https_the_reason_goes_to_the_certificate_of_the_submission_alone(
         assert start(tree, "-c", "pass", cwd=tmp_path, **variables).returncode == adopt.EX_CONFIG
         (tmp_path / CERTIFICATE_FILE_NAME).write_bytes(make_certificate("travelling_1")[0])
         assert start(tree, "-c", "pass", cwd=tmp_path, **variables).returncode == adopt.EX_CONFIG
-    (said,) = [m for m in backend.said if isinstance(m, Unfit)]
-    assert said.skein_id == "h-0_7"
-    assert "needs CPython 3.9 on" in said.reason
+    (message,) = [m for m in backend.said if isinstance(m, Unfit)]
+    assert message.skein_id == "h-0_7"
+    assert "needs CPython 3.9 on" in message.reason
 
 
 # ---------------------------------------------------------------------- run-job

@@ -132,8 +132,8 @@ def test_a_standby_on_the_destination_gives_way(
     runs_with_state(job)
     before = {p: c["host"] for p, c in job.containers().items()}
     with under_load(job):
-        said = moved(job, "0", before["0-0"], "--warm")
-        assert said == f"SUCCEEDED: 0@2 runs on {before['0-0']}"
+        printed = moved(job, "0", before["0-0"], "--warm")
+        assert printed == f"SUCCEEDED: 0@2 runs on {before['0-0']}"
         wait_for(lambda: job.containers()["0-0"]["phase"] == "running", job)
     are_apart(job.containers())
     assert not [e for e in job.history("permit-granted") if e.get("temporary")]
@@ -180,10 +180,10 @@ def test_a_host_is_drained_and_comes_back(
     assert undone[0] == HTTPStatus.OK
     wait_for(lambda: job.get("v1/status")["drained_hosts"] == [], job)
     assert moved(job, "0", host, "--warm").endswith(f"runs on {host}")
-    status, said = act(job, token, "drain", dry_run=False, host=host)
+    status, body = act(job, token, "drain", dry_run=False, host=host)
     assert status == HTTPStatus.OK
-    wait_for(lambda: job.get(f"ui/answers/{said['uuid']}")["final"], job)
-    answer = job.get(f"ui/answers/{said['uuid']}")
+    wait_for(lambda: job.get(f"ui/answers/{body['uuid']}")["final"], job)
+    answer = job.get(f"ui/answers/{body['uuid']}")
     assert (answer["status"], answer["message"]) == (
         "SUCCEEDED",
         f"{host} has no container of the job",

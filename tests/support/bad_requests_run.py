@@ -66,11 +66,11 @@ async def _ask(
     for number, request in enumerate(requests):
         # Else the limit of wrong tokens would answer most of them.
         answer = await answer_to(port, request.data, f"127.0.{number % 3}.{number % 200 + 1}")
-        said = list(map(int, _STATUS.findall(answer[:200])))
-        statuses.update(said)
+        codes = list(map(int, _STATUS.findall(answer[:200])))
+        statuses.update(codes)
         # An answer may repeat what its own request has shown, and to the job has its secrets.
         unknown = [s for s in SECRETS if s not in request.data and not request.is_job]
-        if max(said, default=0) >= INTERNAL or any(secret in answer for secret in unknown):
+        if max(codes, default=0) >= INTERNAL or any(secret in answer for secret in unknown):
             faults.append(request.data[:500] + b"\n-> " + answer[:300])
 
 
@@ -165,5 +165,5 @@ def run(folder: Path, count: int, parts: int) -> Found:
             await asyncio.gather(am.driver.run("http://am/"), story())
 
     asyncio.run(both())
-    said = [log.read_text(), str(am.driver.audit.trail.to_json()), *map(str, am.history())]
-    return Found(statuses, faults, growth_kb, "\n".join(said))
+    texts = [log.read_text(), str(am.driver.audit.trail.to_json()), *map(str, am.history())]
+    return Found(statuses, faults, growth_kb, "\n".join(texts))

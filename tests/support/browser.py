@@ -86,14 +86,14 @@ class Page:
             else:
                 self._note(body["method"], body["params"])
 
-    def _note(self, method: str, said: dict[str, Any]) -> None:
+    def _note(self, method: str, event: dict[str, Any]) -> None:
         if method == "Runtime.exceptionThrown":
-            details = said["exceptionDetails"]
+            details = event["exceptionDetails"]
             self.problems.append(str(details.get("exception", details).get("description", details)))
-        elif method == "Runtime.consoleAPICalled" and said["type"] in {"error", "warning"}:
-            self.problems.append(str([a.get("value") for a in said["args"]]))
-        elif method == "Log.entryAdded" and said["entry"]["level"] in {"error", "warning"}:
-            self.problems.append(f"{said['entry']['text']} {said['entry'].get('url', '')}")
+        elif method == "Runtime.consoleAPICalled" and event["type"] in {"error", "warning"}:
+            self.problems.append(str([a.get("value") for a in event["args"]]))
+        elif method == "Log.entryAdded" and event["entry"]["level"] in {"error", "warning"}:
+            self.problems.append(f"{event['entry']['text']} {event['entry'].get('url', '')}")
 
     def open(self, url: str) -> None:
         """The page of that address is loaded, its modules have run."""
@@ -190,9 +190,9 @@ def _port(browser: subprocess.Popen[bytes], profile: Path, log: Path) -> int:
     file = profile / "DevToolsActivePort"
     ends_s = time.monotonic() + _LIMIT_S
     while not (file.exists() and "\n" in file.read_text()):
-        said = log.read_text(errors="replace")
-        assert browser.poll() is None, said
-        assert time.monotonic() < ends_s, said
+        log_text = log.read_text(errors="replace")
+        assert browser.poll() is None, log_text
+        assert time.monotonic() < ends_s, log_text
         time.sleep(_LOOK_S)  # neither page nor log announces it
     return int(file.read_text().splitlines()[0])
 

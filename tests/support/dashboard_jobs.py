@@ -254,8 +254,8 @@ class ActionsOnPage:
                 raise ConfigError(key, None, "the AM writes it", "leave it")
             value = asked.get("value")
             after = None if value is None else shown_value(key, str(value))
-            said = "the running job takes it within 2000 ms"
-            return Plan(f"config {key}", "5000", after, (said,))
+            line = "the running job takes it within 2000 ms"
+            return Plan(f"config {key}", "5000", after, (line,))
         if name == "drain":
             return self._plan_of_drain(required_field(asked, "host", str), asked)
         processor = required_field(asked, "processor", str)

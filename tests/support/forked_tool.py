@@ -49,8 +49,8 @@ def run_about(
     if not file.exists() or file.read_text(encoding="utf-8") != text:
         file.write_text(text, encoding="utf-8")  # several tools may be reading it
     variables = {"PYTHONPATH": ":".join(p for p in sys.path if p), **environment}
-    said = [*words, f"--config-path={file}"]
-    return run_forked(said, variables, typed=typed, limit_s=limit_s, module=module)
+    full = [*words, f"--config-path={file}"]
+    return run_forked(full, variables, typed=typed, limit_s=limit_s, module=module)
 
 
 def run_forked(

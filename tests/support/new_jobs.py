@@ -36,8 +36,8 @@ def run_by_its_readme(
         await_value(cluster.bootstrap_servers, f"{name}-out", sends, times=2)
         assert f"{name}-1: deployed" in call(status, folder, cluster, programs)
     finally:
-        said = call(kill, folder, cluster, programs)
-    assert said.endswith("in order\n"), said
+        printed = call(kill, folder, cluster, programs)
+    assert printed.endswith("in order\n"), printed
 
 
 def made(folder: Path, name: str, *options: str) -> Path:

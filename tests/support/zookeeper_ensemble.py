@@ -199,10 +199,10 @@ def mode(server: ZooKeeperServer) -> str:
     try:
         with socket.create_connection(("127.0.0.1", server.port), 1) as connection:
             connection.sendall(b"srvr")
-            said = b"".join(iter(partial(connection.recv, 4096), b"")).decode()
+            found = b"".join(iter(partial(connection.recv, 4096), b"")).decode()
     except OSError:
         return ""
-    return said.partition("Mode: ")[2].partition("\n")[0]
+    return found.partition("Mode: ")[2].partition("\n")[0]
 
 
 @contextmanager

@@ -282,12 +282,12 @@ def test_a_job_whose_kafka_went_away_after_its_submission_comes_up(
 def until_submitted(submitting: subprocess.Popen[str]) -> None:
     """run-job has said that YARN has the application."""
     assert submitting.stderr is not None
-    said = []
+    lines = []
     for line in submitting.stderr:
-        said.append(line)
+        lines.append(line)
         if line.startswith("submitted application_"):
             return
-    pytest.fail("".join(said))
+    pytest.fail("".join(lines))
 
 
 @pytest.mark.long

@@ -25,15 +25,15 @@ def test_a_job_is_exact_after_the_faults_of_a_seed(
     job.produce(300)
     job.run()
     job.wait_until_running()
-    said: list[str] = []
+    lines: list[str] = []
     path, cluster = str(job.path), job.cluster.name
-    chaos = Chaos.on(path, 7, cluster=cluster, kinds=KINDS, faults=5, say=said.append)
+    chaos = Chaos.on(path, 7, cluster=cluster, kinds=KINDS, faults=5, say=lines.append)
     job.produce(300, first=300)
     done = chaos.run()
     assert {fault.kind for fault in done} == set(KINDS)
     assert [fault.number for fault in done] == [1, 2, 3, 4, 5]
-    assert said[0] == "chaos: seed 7, 5 faults"
-    assert any(line.startswith("fault  5 at ") for line in said)
+    assert lines[0] == "chaos: seed 7, 5 faults"
+    assert any(line.startswith("fault  5 at ") for line in lines)
     job.produce(60, first=600)
     job.expects(660)
     with pytest.raises(ConfigError, match=r"retry\.count = '2': 5 faults may be charged"):

@@ -210,8 +210,8 @@ def test_a_second_processor_of_one_id_ends_where_the_first_one_stays(start: Star
 
 def _waits_for_one(processor: Processor) -> bool:
     state = processor.state
-    said = [] if state is None else list(waits(state))
-    return any(text.startswith("until one have joined") for text in said)
+    found = [] if state is None else list(waits(state))
+    return any(text.startswith("until one have joined") for text in found)
 
 
 @pytest.mark.long

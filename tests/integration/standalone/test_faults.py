@@ -68,8 +68,8 @@ def test_a_location_without_its_disk_gives_its_tasks_to_another_one(job: Standal
     again = job.processor("one")
     job.produce(20)
     assert again.wait(60) == 1
-    said = (job.folder / "one.log").read_text(encoding="utf-8").splitlines()
-    assert said[-1].startswith("error: ")
-    assert str(disk) in said[-1]
+    log_text = (job.folder / "one.log").read_text(encoding="utf-8").splitlines()
+    assert log_text[-1].startswith("error: ")
+    assert str(disk) in log_text[-1]
     job.until_counted()
     job.stop(two)

@@ -212,8 +212,8 @@ def test_a_job_goes_from_yarn_to_zookeeper_and_back_on_its_stores(
     node, host = ran_on_yarn(job, zookeeper)
     early = start_processor(job, node, host, "early")
     assert early.wait(LIMIT_S) == 1
-    said = (job.path.parent / "early.log").read_text(encoding="utf-8")
-    assert "run homeport migrate --to=zookeeper, or give the job another job.id" in said
+    log_text = (job.path.parent / "early.log").read_text(encoding="utf-8")
+    assert "run homeport migrate --to=zookeeper, or give the job another job.id" in log_text
     handed = goes_to_zookeeper(job)
     works_standalone(job, node, host)
     back = goes_to_yarn(job)

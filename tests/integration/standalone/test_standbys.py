@@ -88,8 +88,8 @@ def last_process(job: StandaloneJob, name: str) -> tuple[int, int]:
 
 def get(job: StandaloneJob, name: str, path: str) -> str:
     """What the processor of that name answers, redirects followed."""
-    said = (job.folder / f"{name}.log").read_text(encoding="utf-8")
-    (url,) = re.findall(r"it answers at (\S+)", said)
+    log_text = (job.folder / f"{name}.log").read_text(encoding="utf-8")
+    (url,) = re.findall(r"it answers at (\S+)", log_text)
     with OPENER.open(f"{url}{path}", timeout=60) as answer:
         body: str = answer.read().decode()
     return body
@@ -213,8 +213,8 @@ def test_a_promotion_keeps_sparks_jvm(job: StandaloneJob) -> None:
     job.until_counted()
     assert last_process(job, "two")[1] == before[1]
     logs = job.folder.glob("work/processor-two/container-*.log")
-    said = "".join(log.read_text(encoding="utf-8") for log in logs)
-    *_, last_but_one, last_one = re.findall(r"Spark stands, pid (\d+)", said)
+    log_text = "".join(log.read_text(encoding="utf-8") for log in logs)
+    *_, last_but_one, last_one = re.findall(r"Spark stands, pid (\d+)", log_text)
     assert last_but_one == last_one
     job.stop(processors["two"])
     assert not Path(f"/proc/{last_one}").exists()

@@ -59,8 +59,8 @@ def _after(rules: SmallWorld, world: World, event: str) -> tuple[World, list[str
             return world, [f"waits    {made.waits}" if made.waits else "nothing to do"]
         # The machine's step is the first of what happens.
         _, after = next(rules.free(world))
-        said = f"restart  {made.restart}" if made.state is None else f"record   {_said(made.state)}"
-        return after, [said]
+        line = f"restart  {made.restart}" if made.state is None else f"record   {_said(made.state)}"
+        return after, [line]
     moves = (*rules.free(world), *rules.faults(world))
     after = next(after for label, after in moves if label == event)
     record = [] if after.state in {None, world.state} else [f"record   {_said(after.state)}"]
@@ -70,8 +70,8 @@ def _after(rules: SmallWorld, world: World, event: str) -> tuple[World, list[str
 def _said(state: UpgradeState | None) -> str:
     assert state is not None
     given = " ".join(state.given) or "none"
-    said = f"{state.phase.value}, given {given}, current {state.current or 'none'}"
-    return f"{said}: {state.reason}" if state.reason else said
+    line = f"{state.phase.value}, given {given}, current {state.current or 'none'}"
+    return f"{line}: {state.reason}" if state.reason else line
 
 
 def _containers(rules: SmallWorld, world: World) -> Iterator[str]:

@@ -47,8 +47,8 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
 
 def test_an_unknown_command_gives_one_line() -> None:
     """It names the one that may have been meant, else those that there are."""
-    said = r"no command 'jobmodel': did you mean job-model\?; see homeport --help$"
-    with pytest.raises(HomeportError, match=said):
+    expected = r"no command 'jobmodel': did you mean job-model\?; see homeport --help$"
+    with pytest.raises(HomeportError, match=expected):
         homeport.run(["jobmodel"])
     with pytest.raises(HomeportError, match=r"no command 'xyz': it has audit, .*upgrade, what"):
         homeport.run(["xyz"])

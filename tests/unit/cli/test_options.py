@@ -214,22 +214,22 @@ def test_what_needs_a_token_says_how_one_is_given(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "expected"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KB"), (5 * 1024**3, "5.0 GB")],
 )
-def test_a_size_is_in_the_largest_unit_that_it_fills(count: int, said: str) -> None:
+def test_a_size_is_in_the_largest_unit_that_it_fills(count: int, expected: str) -> None:
     """Bytes are whole; of the others one decimal is enough."""
-    assert size(count) == said
+    assert size(count) == expected
     assert size(1024**6) == f"{1024**2}.0 TB"
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "said"),
+    ("milliseconds", "expected"),
     [(-5, "0 s"), (999, "0 s"), (59_999, "59 s"), (3_600_000, "1 h"), (90 * 86_400_000, "90 d")],
 )
-def test_an_age_is_in_the_largest_unit_that_it_fills(milliseconds: int, said: str) -> None:
+def test_an_age_is_in_the_largest_unit_that_it_fills(milliseconds: int, expected: str) -> None:
     """What lies in the future has no age."""
-    assert age(milliseconds) == said
+    assert age(milliseconds) == expected
 
 
 def test_one_item_has_the_singular() -> None:

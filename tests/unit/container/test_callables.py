@@ -141,16 +141,16 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("called_job", None)
 
 
-@pytest.mark.parametrize(("base", "body", "said"), _WRONG)
+@pytest.mark.parametrize(("base", "body", "expected"), _WRONG)
 def test_a_method_that_would_never_run_is_refused(
-    base: str, body: str, said: str, module: Path, capsys: pytest.CaptureFixture[str]
+    base: str, body: str, expected: str, module: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """By its kind, in one line, by what run-job runs before it writes anything."""
     module.write_text(f"{_HEAD}class Own({base}):\n {body}\n")
     assert code_of(task_class="called_job:Own") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: task.class = 'called_job:Own': ")
-    assert said in line
+    assert expected in line
 
 
 @pytest.mark.parametrize(("base", "body"), _RIGHT)
@@ -186,7 +186,7 @@ def test_the_signature_decides_between_context_and_collector(hook: str, form: st
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         ("def own(frame):\n yield frame", "the function is a generator"),
         ("async def own(frame):\n yield frame", "the function is an async generator"),
@@ -197,12 +197,12 @@ def test_the_signature_decides_between_context_and_collector(hook: str, form: st
         ("own = Made()", "this is a Made"),
     ],
 )
-def test_a_pipeline_that_would_never_run_is_refused(body: str, said: str, module: Path) -> None:
+def test_a_pipeline_that_would_never_run_is_refused(body: str, expected: str, module: Path) -> None:
     """A partial, an object and a decorated function are taken."""
     module.write_text(f"{_HEAD}{body}\nright = functools.partial(lambda a, frame: frame, 1)\n")
     with pytest.raises(ConfigError, match=r"task\.pipeline\.class = 'called_job:own'") as error:
         load_function("called_job:own")
-    assert said in str(error.value)
+    assert expected in str(error.value)
     assert code_of(pipeline="called_job:right") == 0
 
 
@@ -246,7 +246,7 @@ class _Handler:
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"),
+    ("kept", "expected"),
     [
         ({"on_late": _coroutine}, "on_late is a coroutine, which nothing would await: use def"),
         ({"on_late": _generator}, "on_late is a generator"),
@@ -258,13 +258,13 @@ class _Handler:
         ({"aggregate": Aggregate}, "aggregate is the class Aggregate: give an object"),
     ],
 )
-def test_windows_take_what_runs(kept: dict[str, Any], said: str) -> None:
+def test_windows_take_what_runs(kept: dict[str, Any], expected: str) -> None:
     """At the start of the task."""
     KEPT.clear()
     KEPT.update(kept)
     try:
         with (
-            pytest.raises(TaskFailedError, match=f"failed in init: TypeError: .*{said}"),
+            pytest.raises(TaskFailedError, match=f"failed in init: TypeError: .*{expected}"),
             TestRunner(config(), task=WindowTask),
         ):
             pass
@@ -283,8 +283,8 @@ def test_an_aggregate_takes_functions_that_run() -> None:
         ({"init": 0, "add": max}, "init is a int, which cannot be called: define init"),
         ({"init": lambda total: total, "add": max}, r"init is not to be called with \(\)"),
     ]
-    for given, said in wrong:
-        with pytest.raises(TypeError, match=said):
+    for given, expected in wrong:
+        with pytest.raises(TypeError, match=expected):
             Aggregate(**given)
     for right in (int, dict, list, lambda: 0, functools.partial(int, "5")):
         Aggregate(right, max, min)
@@ -321,8 +321,8 @@ def test_what_a_decorator_hides_is_refused_when_it_is_called(
     keys = config(
         task__ignored__exceptions="*", task__window__ms="10", task__max__concurrency=calls
     )
-    said = f"failed in {hook}.*: TypeError: it has returned a generator, which is never run"
-    with pytest.raises(TaskFailedError, match=said):
+    expected = f"failed in {hook}.*: TypeError: it has returned a generator, which is never run"
+    with pytest.raises(TaskFailedError, match=expected):
         _run_to_its_end(keys)
     KEPT.clear()
 

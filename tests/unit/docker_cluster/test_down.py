@@ -72,7 +72,7 @@ def test_a_demo_that_runs_keeps_its_cluster(
         assert removed() == [own]
         sys.argv = ["docker/demo"]
         assert demo.main() == 1
-    said = capsys.readouterr()
-    assert f"docker/demo runs: its cluster {name} stays until its end" in said.out
-    assert "another docker/demo of this clone runs" in said.err
+    printed = capsys.readouterr()
+    assert f"docker/demo runs: its cluster {name} stays until its end" in printed.out
+    assert "another docker/demo of this clone runs" in printed.err
     assert DockerCluster.of_demo().is_left

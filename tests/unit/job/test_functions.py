@@ -304,8 +304,8 @@ def test_a_generator_is_no_function_for_records() -> None:
         (Later(), "it is a coroutine, which nothing would await; use def"),
         (named, "it is not to be called with .key, value.: missing a required .*'more'"),
     )
-    for wrong, said in mistakes:
-        with pytest.raises(ConfigError, match=said):
+    for wrong, expected in mistakes:
+        with pytest.raises(ConfigError, match=expected):
             job.each(source)(wrong)
 
     @job.each(source)

@@ -167,19 +167,19 @@ def test_a_tools_model_is_made_of_what_its_operator_names(monkeypatch: pytest.Mo
     asked: list[Config] = []
     monkeypatch.setattr(config_change, "require_model", asked.append)
     servers = "systems.kafka.consumer.bootstrap.servers"
-    said: list[str] = []
-    of_count = require_model_here(GOOD, "job.container.count", "3", said.append)
+    lines: list[str] = []
+    of_count = require_model_here(GOOD, "job.container.count", "3", lines.append)
     of_count(GOOD.merged({servers: "evil:9092"}))
-    assert not said
+    assert not lines
     assert [config[servers] for config in asked] == ["localhost:9092"]
     key = "task.name.grouper.factory"
     named = GOOD.merged({key: "evil:Grouper", "task.class": "other:Task"})
     of_count(named)
     assert len(asked) == 1
-    (warning,) = said
+    (warning,) = lines
     assert warning.startswith("it is not checked that a JobModel can be made: task.name.grouper")
     assert "what the stream alone names" in warning
-    require_model_here(GOOD, key, "evil:Grouper", said.append)(named)
+    require_model_here(GOOD, key, "evil:Grouper", lines.append)(named)
     assert len(asked) == 2
 
 
@@ -213,8 +213,8 @@ def test_a_key_that_no_program_reads_is_refused_with_its_neighbour(key: str, hin
 def test_the_containers_that_restart_are_named() -> None:
     """Before it is written; of very many the first ones."""
     change = changed("my.own.key", "5")
-    said = change.meaning(is_running=True, restarting={"1", "0"}, is_at_once=True)
-    assert said.endswith(": its containers restart, all at once: 0, 1")
+    found = change.meaning(is_running=True, restarting={"1", "0"}, is_at_once=True)
+    assert found.endswith(": its containers restart, all at once: 0, 1")
     rolling = change.meaning(is_running=True, restarting={"1", "0"})
     assert "one after the other, standbys first, each watched for 60 s; where one fails" in rolling
     assert rolling.endswith("(--at-once: all actives together, unwatched): 0, 1")

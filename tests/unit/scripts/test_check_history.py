@@ -74,7 +74,7 @@ class History:
         """All steps of a start, 1 ms apart, from ``at``; ``more``: fences, host_said, tasks."""
         tasks = more.get("tasks", [TASK])
         fences = [{"processor_id": p, "epoch": e} for p, e in more.get("fences", ())]
-        said = more.get("host_said", host)
+        found = more.get("host_said", host)
         steps: list[tuple[str, str, dict[str, Any]]] = [
             ("driver", "permit-granted", {"resource": f"c{key[1]}", "on_host": host, "pid": 1}),
             ("launcher", "permit-received", {}),
@@ -82,7 +82,7 @@ class History:
             ("container", "fenced", {"fenced": fences, "tasks": tasks, **more.get("roles", {})}),
             *(("container", "restore-started", {"task": task}) for task in tasks),
             *(("container", "restore-finished", {"task": task}) for task in tasks),
-            ("container", "locality-written", {"tasks": tasks, "locality": said}),
+            ("container", "locality-written", {"tasks": tasks, "locality": found}),
             ("container", "started", {}),
         ]
         for number, (role, name, fields) in enumerate(steps):
@@ -131,9 +131,9 @@ class History:
     def broken(self, *options: str) -> list[str]:
         """The rules that check-history calls broken; its exit code is 1 where there is one."""
         self.write()
-        with redirect_stdout(io.StringIO()) as said:
+        with redirect_stdout(io.StringIO()) as shown:
             code = main([*options, *(str(path) for path in sorted(self.folder.iterdir()))])
-        self.said = said.getvalue()
+        self.said = shown.getvalue()
         lines = [line.strip() for line in self.said.splitlines()]
         found = [line[len("BROKEN") :].strip() for line in lines if line.startswith("BROKEN")]
         assert code == bool(found)
@@ -390,9 +390,9 @@ def test_a_temporary_standby_may_be_stopped_at_any_time(
 ) -> None:
     """It is there for a command; its permit says so."""
     role = {"processor_role": "standby", "active_processor_id": "0"}
-    said: dict[str, Any] = {"temporary": True} if is_temporary else {}
+    lines: dict[str, Any] = {"temporary": True} if is_temporary else {}
     key = ("0-warm", 1)
-    history.event(640, "driver", "permit-granted", key, pid=1, model_version=1, **role, **said)
+    history.event(640, "driver", "permit-granted", key, pid=1, model_version=1, **role, **lines)
     history.event(645, "driver", "stop-ordered", key, pid=1, **role)
     assert history.broken() == ([] if is_temporary else [ONLY_CHANGED])
 

@@ -79,8 +79,8 @@ def test_set_up_goes_on_without_the_programs_of_a_network(
     monkeypatch.setattr(prerequisites, "_MANUAL_PAGES", tmp_path / "man1")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     prerequisites.want(["network"], Progress(), tmp_path / "log")
-    said = capsys.readouterr().err
-    assert "Tests of a network that breaks are left out: system packages (iproute2 ipt" in said
+    printed = capsys.readouterr().err
+    assert "Tests of a network that breaks are left out: system packages (iproute2 ipt" in printed
     tried = "$ apt-get install -q -y --no-install-recommends iproute2 iptables util-linux\n"
     assert tried in (tmp_path / "log").read_text(encoding="utf-8")
 

@@ -84,7 +84,9 @@ def test_a_fault_of_its_own_drops_nothing(
         with pytest.raises(SerdeFailedError) as failed:
             runner.run()
         assert runner.output("kafka.dead") == []
-    said = str(failed.value)
-    assert said.startswith(f"input kafka.in partition 0 offset 0: its value: the serde '{__name__}")
-    assert f"failed on b'x': {_kind(error)}: " in said
-    assert "let it raise ValueError where the bytes are not of it" in said
+    message = str(failed.value)
+    assert message.startswith(
+        f"input kafka.in partition 0 offset 0: its value: the serde '{__name__}"
+    )
+    assert f"failed on b'x': {_kind(error)}: " in message
+    assert "let it raise ValueError where the bytes are not of it" in message

@@ -43,8 +43,8 @@ def _refused(
 
 def test_a_send_that_is_refused_names_task_record_and_stream() -> None:
     """The kinds are `tests/unit/container/processing/test_record_rules.py`."""
-    said = _refused(_sends("kafka.out", b"v", b"ann", partition=7))
-    assert said == (
+    printed = _refused(_sends("kafka.out", b"v", b"ann", partition=7))
+    assert printed == (
         "task 'Partition 0' failed in process of in partition 0 offset 0: ValueError: a record for "
         "kafka.out with key b'ann': it has no partition 7: the topic has partitions 0 to 2"
     )
@@ -90,9 +90,9 @@ def test_what_its_topic_does_not_take_is_named(
     exactly_once: str, settings: Mapping[str, str], task: Callable[[], type[StreamTask]], what: str
 ) -> None:
     """Outputs that leave at once are looked at as those of a transaction."""
-    said = _refused(task(), {"kafka.out": settings}, task__exactly__once=exactly_once, **LARGE)
-    assert said.startswith(f"output stream out: {what}")
-    assert said.endswith(AT_ONCE if exactly_once == "false" else TOGETHER)
+    printed = _refused(task(), {"kafka.out": settings}, task__exactly__once=exactly_once, **LARGE)
+    assert printed.startswith(f"output stream out: {what}")
+    assert printed.endswith(AT_ONCE if exactly_once == "false" else TOGETHER)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_a_topic_that_is_not_there_is_named(
 ) -> None:
     """Where the test says which ones there are; else each is made."""
     task = _sends("kafka.absent", b"v", partition=partition)
-    said = _refused(task, {"kafka.out": {}}, task__exactly__once=exactly_once)
+    printed = _refused(task, {"kafka.out": {}}, task__exactly__once=exactly_once)
     made = "create it, or name it in task.outputs and set task.outputs.create.partitions"
     line = f"no such topic in Kafka: 'absent'; {made}, or correct its name"
     at_the_call = f"task 'Partition 0' failed in process of in partition 0 offset 0: {FAULT}{line}"
-    assert said == (f"{line}; {end}" if partition is None else at_the_call)
+    assert printed == (f"{line}; {end}" if partition is None else at_the_call)
     with TestRunner(CONFIG, task=task) as runner:
         runner.send_bytes("kafka.in", value=b"v")
         runner.run()
@@ -184,7 +184,7 @@ def test_a_dead_letter_that_is_too_large_names_its_record() -> None:
         runner.send_bytes("kafka.in", value=b"x" * 999_960)
         with pytest.raises(HomeportError) as error:
             runner.run()
-        said = str(error.value)
-        assert said.startswith("input kafka.in partition 0 offset 0: its value cannot be read")
-        assert "its dead letter cannot be sent: a record for kafka.dead: it has 1000" in said
+        message = str(error.value)
+        assert message.startswith("input kafka.in partition 0 offset 0: its value cannot be read")
+        assert "its dead letter cannot be sent: a record for kafka.dead: it has 1000" in message
         assert not isinstance(error.value, TaskFailedError)

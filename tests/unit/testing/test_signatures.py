@@ -148,7 +148,7 @@ def test_a_task_uses_its_context(task: type[StreamTask | BatchTask], calls: str)
 @pytest.mark.parametrize("method", ["init", "close"])
 @pytest.mark.parametrize("kind", [_Whole, _Coroutine, _Batch])
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "expected"),
     [
         (lambda context: context.send("out", b"x"), "send to 'out'"),
         (lambda context: context.commit(), "commit"),
@@ -156,7 +156,7 @@ def test_a_task_uses_its_context(task: type[StreamTask | BatchTask], calls: str)
     ],
 )
 def test_init_and_close_cannot_send_or_ask(
-    method: str, kind: type[Any], ask: Callable[[TaskContext], None], said: str
+    method: str, kind: type[Any], ask: Callable[[TaskContext], None], expected: str
 ) -> None:
     """There is no transaction for it: one line says so, and nothing is lost in silence."""
 
@@ -171,7 +171,7 @@ def test_init_and_close_cannot_send_or_ask(
             if method == "close":
                 ask(self.context)
 
-    line = f"failed in {method}: HomeportError: {said}: a task's init and close cannot"
+    line = f"failed in {method}: HomeportError: {expected}: a task's init and close cannot"
     runner = TestRunner(_KEYS, task=Own)
     with pytest.raises(TaskFailedError, match=line), runner:
         runner.stop()

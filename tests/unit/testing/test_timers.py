@@ -68,13 +68,13 @@ class _Alarm(StreamTask):
         self, message: IncomingMessage, collector: MessageCollector, coordinator: TaskCoordinator
     ) -> None:
         del collector, coordinator
-        said: dict[str, Any] = message.value
-        if "cancel" in said:
-            self.scheduler.cancel(said["cancel"])
-        if "event" in said:
-            self.scheduler.schedule_event(said["event"], at_ms=said["at"])
-        if "clock" in said:
-            self.scheduler.schedule(said["clock"], at_ms=said["at"])
+        request: dict[str, Any] = message.value
+        if "cancel" in request:
+            self.scheduler.cancel(request["cancel"])
+        if "event" in request:
+            self.scheduler.schedule_event(request["event"], at_ms=request["at"])
+        if "clock" in request:
+            self.scheduler.schedule(request["clock"], at_ms=request["at"])
 
     def on_timer(
         self, timer: Timer, collector: MessageCollector, coordinator: TaskCoordinator
@@ -242,7 +242,7 @@ class _NoHook(StreamTask):
 
 
 @pytest.mark.parametrize(
-    ("call", "arguments", "said"),
+    ("call", "arguments", "expected"),
     [
         ("schedule", {"after_ms": 1}, r"on_timer of 'x': .*_NoHook has no on_timer: define it"),
         ("schedule", {}, "needs one of at_ms and after_ms"),
@@ -253,13 +253,13 @@ class _NoHook(StreamTask):
     ],
 )
 def test_a_wrong_timer_fails_the_task_in_one_line(
-    call: str, arguments: dict[str, int], said: str
+    call: str, arguments: dict[str, int], expected: str
 ) -> None:
     """Which names the timer and the remedy; a slash would not come back from the store."""
     call, _, name = call.partition(" ")
     with TestRunner(config(), task=_NoHook) as runner:
         runner.send("kafka.in", value={"call": call, "of": [name or "x"], "with": arguments})
-        with pytest.raises(TaskFailedError, match=said):
+        with pytest.raises(TaskFailedError, match=expected):
             runner.advance(10)
 
 

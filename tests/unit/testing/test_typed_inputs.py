@@ -74,12 +74,12 @@ def test_a_bad_record_ends_the_container_with_its_place_and_reason() -> None:
     with TestRunner(config(), task=_Delays) as runner:
         runner.send("kafka.in", key="a", value={"delay": 3})
         runner.send_bytes("kafka.in", key=b"b", value=b'{"delay": "3"}')
-        said = (
+        expected = (
             "input kafka.in partition 0 offset 1: its value cannot be read by the serde 'json': "
             "Expected `int | null`, got `str` - at `$.delay`; correct its writer, or set "
             "task.drop.deserialization.errors=true to skip such records"
         )
-        with pytest.raises(UndecodableError, match=re.escape(said)):
+        with pytest.raises(UndecodableError, match=re.escape(expected)):
             runner.run()
         assert runner.output("kafka.sums") == []
         assert runner.checkpoint() == {"kafka.in.0": -1}
@@ -178,7 +178,7 @@ ENTRY = "serializers.registry.flights"
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         (
             {f"{ENTRY}.schema": "carrier STRNG"},
@@ -205,11 +205,11 @@ ENTRY = "serializers.registry.flights"
         ),
     ],
 )
-def test_a_bad_schema_is_refused_in_one_line(more: dict[str, str], said: str) -> None:
+def test_a_bad_schema_is_refused_in_one_line(more: dict[str, str], expected: str) -> None:
     """With the key that has it."""
     with pytest.raises(ConfigError) as caught, TestRunner(config() | more, task=_Delays):
         pass
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

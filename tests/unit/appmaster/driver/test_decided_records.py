@@ -133,5 +133,5 @@ def test_an_answer_has_time_and_source_and_its_request_is_deleted() -> None:
     stream.write(written(answer, DeletePlacementRequest("u1")))
     stream.catch_up()
     found = PlacementManager(stream)
-    said = PlacementResponse(request, PlacementStatus.IN_PROGRESS, "it stops", 7, source)
-    assert (found.read_requests(), found.read_responses()) == ((), {"u1": said})
+    shown = PlacementResponse(request, PlacementStatus.IN_PROGRESS, "it stops", 7, source)
+    assert (found.read_requests(), found.read_responses()) == ((), {"u1": shown})

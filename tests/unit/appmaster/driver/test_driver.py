@@ -80,9 +80,9 @@ def test_a_violation_has_the_last_events_of_its_processors() -> None:
     events = EventLog(lambda: 7)
     with pytest.raises(InvariantViolation) as raised:
         checked_step(deployed(events, p1=None), JobModelPublished(0, {P0: NM1, P1: None}), events)
-    said = str(raised.value)
-    assert "the last events of the job:" in said
-    assert "Processor 0 is permitted to start on nm1" in said
+    message = str(raised.value)
+    assert "the last events of the job:" in message
+    assert "Processor 0 is permitted to start on nm1" in message
 
 
 def test_a_violation_about_one_processor_leaves_the_others_out() -> None:
@@ -92,7 +92,7 @@ def test_a_violation_about_one_processor_leaves_the_others_out() -> None:
     broken = replace(state, resources=type(state.resources)())
     with pytest.raises(InvariantViolation, match="0@1 runs without a resource") as raised:
         checked_step(broken, ContainerStopped(Incarnation(P0, 1), StopCause.FAILED, 1), events)
-    said = str(raised.value)
-    assert "the last events of 0:" in said
-    assert "Processor 0 is permitted to start on nm1" in said
-    assert "Processor 1 is permitted" not in said
+    message = str(raised.value)
+    assert "the last events of 0:" in message
+    assert "Processor 0 is permitted to start on nm1" in message
+    assert "Processor 1 is permitted" not in message

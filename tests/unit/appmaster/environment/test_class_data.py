@@ -22,28 +22,28 @@ def _packages(pyspark: str, homeport: str = "1") -> list[Installed]:
 
 def test_it_is_made_once_for_a_java_and_a_pyspark(tmp_path: Path) -> None:
     """Another homeport has the same; another Java or pyspark has one of its own."""
-    said: list[str] = []
-    made = ensure(tmp_path, _java("17.0.1"), _packages("a"), said.append)
+    lines: list[str] = []
+    made = ensure(tmp_path, _java("17.0.1"), _packages("a"), lines.append)
     assert made is not None
     assert [p.name for p in made.iterdir()] == ["spark.jsa"]
-    assert ensure(tmp_path, _java("17.0.1", FAILS), _packages("a", "2"), said.append) == made
-    assert len(said) == 1
-    other = ensure(tmp_path, _java("17.0.2"), _packages("a"), said.append)
-    newer = ensure(tmp_path, _java("17.0.1"), _packages("b"), said.append)
+    assert ensure(tmp_path, _java("17.0.1", FAILS), _packages("a", "2"), lines.append) == made
+    assert len(lines) == 1
+    other = ensure(tmp_path, _java("17.0.2"), _packages("a"), lines.append)
+    newer = ensure(tmp_path, _java("17.0.1"), _packages("b"), lines.append)
     assert len({made, other, newer}) == 3
 
 
 def test_where_it_cannot_be_made_there_is_none(tmp_path: Path) -> None:
     """One line says so, with the log; nothing half made is taken for one later."""
-    said: list[str] = []
-    assert ensure(tmp_path, _java("17", FAILS), _packages("a"), said.append) is None
+    lines: list[str] = []
+    assert ensure(tmp_path, _java("17", FAILS), _packages("a"), lines.append) is None
     log = tmp_path / "class-data.log"
-    assert said[1:] == [
+    assert lines[1:] == [
         f"warning: without class-data archive: Spark starts slowly on the hosts: see {log}"
     ]
     assert log.read_text() == "no Spark\n"
     assert list(tmp_path.iterdir()) == [log]
-    assert ensure(tmp_path, _java("17"), _packages("a"), said.append) is not None
+    assert ensure(tmp_path, _java("17"), _packages("a"), lines.append) is not None
 
 
 def test_the_java_of_this_machine(tmp_path: Path) -> None:

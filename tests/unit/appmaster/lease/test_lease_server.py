@@ -101,9 +101,9 @@ def test_a_request_is_accepted_or_refused_in_one_line(
     """Of launchers and of the driver."""
 
     async def story(ask: Ask, _: str) -> None:
-        said = [("v1/lease", body) for body in leases]
-        said += [(r, body) for body in lists for r in ("register", "revoked", "stopped")]
-        for route, body in said:
+        sent = [("v1/lease", body) for body in leases]
+        sent += [(r, body) for body in lists for r in ("register", "revoked", "stopped")]
+        for route, body in sent:
             status, content = await ask(route, body)
             assert status in {200, 400}
             if status == 400:

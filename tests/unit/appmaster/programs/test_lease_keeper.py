@@ -46,12 +46,12 @@ class Outside:
     def look(self, *_: object) -> int:
         """A second passes with each."""
         self.now_ms += LOOK_MS
-        said = self.answers[self.looked]
+        found = self.answers[self.looked]
         self.looked += 1
-        if "K" in said or "R" in said:
+        if "K" in found or "R" in found:
             self.guard.fetched_ms = self.now_ms
-        self.guard.is_outranked = "R" in said
-        return next((int(c) for c in said if c.isdigit()), 0)
+        self.guard.is_outranked = "R" in found
+        return next((int(c) for c in found if c.isdigit()), 0)
 
     def setting(self, _key: str) -> str:
         """YARN's limit for a silent node is the shorter one."""

@@ -146,8 +146,8 @@ def _run(tmp_path: Path, *words: str) -> str:
 def test_the_test_of_a_new_job_passes_as_it_is(form: str, tmp_path: Path) -> None:
     """As its user runs it: pytest, in the folder of the job. Those with Spark are elsewhere."""
     run(["new", "daily-totals", *FORMS[form]])
-    said = _run(tmp_path / "daily-totals", "pytest", "-q", "-p", "no:cacheprovider")
-    assert "2 passed" in said
+    printed = _run(tmp_path / "daily-totals", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "2 passed" in printed
 
 
 def test_a_job_has_nine_lines(tmp_path: Path) -> None:

@@ -54,9 +54,9 @@ def test_a_store_is_dumped_by_its_tasks_name(
     """Or from a copy anywhere; the position stands beside the answer."""
     path = _made(tmp_path, "Partition_0", a=1, b=2)
     run(["state", "dump", "counts", "Partition 0", named, "--base", str(tmp_path)])
-    said = capsys.readouterr()
-    assert said.out.splitlines() == ["a = 1", "b = 2"]
-    assert said.err == f"from {path}, flushed up to changelog offset 41\n"
+    output = capsys.readouterr()
+    assert output.out.splitlines() == ["a = 1", "b = 2"]
+    assert output.err == f"from {path}, flushed up to changelog offset 41\n"
     copy = path.rename(tmp_path / "copy")
     run(["state", "dump", "counts", named, f"--dir={copy}", "--json", "--prefix=b"])
     printed = capsys.readouterr().out
@@ -114,9 +114,9 @@ def test_two_hosts_directories_are_compared(
     _made(third, "Partition_0", a=1)
     others = [f"--against={second}", f"--against={third}"]
     run(["state", "verify", named, f"--base={own}", *others, "--task", "Partition 0"])
-    said = capsys.readouterr()
-    assert "position 41: equal; 1 key compared with" in said.out
-    assert said.err == "1 directory equal\n"
+    output = capsys.readouterr()
+    assert "position 41: equal; 1 key compared with" in output.out
+    assert output.err == "1 directory equal\n"
     with pytest.raises(HomeportError, match="1 of 2 directories not equal"):
         run(["state", "verify", named, f"--base={own}", *others])
     assert "  c: another value" in capsys.readouterr().out
@@ -178,15 +178,15 @@ PAIRS = ((b"a", b"text"), (b"ab", b"\x00\xff"), (b"b\n", b"two\nlines"))
 def test_bytes_are_text_where_they_are_and_digits_else(tmp_path: Path) -> None:
     """No control character and no broken text reaches a terminal."""
     with closing(_view(tmp_path, *PAIRS)) as view:
-        said = list(lines(view, (serde("string"), serde("bytes")), Query(), None, as_json=False))
-    assert said == ["a = text", "ab = 0x00ff", '"b\\n" = 0x74776f0a6c696e6573']
+        printed = list(lines(view, (serde("string"), serde("bytes")), Query(), None, as_json=False))
+    assert printed == ["a = text", "ab = 0x00ff", '"b\\n" = 0x74776f0a6c696e6573']
 
 
 def test_json_keeps_every_byte(tmp_path: Path) -> None:
     """Bytes are base64; what the serde cannot read stands beside them."""
     with closing(_view(tmp_path, *PAIRS)) as view:
-        said = list(lines(view, (serde("bytes"), serde("json")), Query(), 2, as_json=True))
-    assert [json.loads(line) for line in said] == [
+        printed = list(lines(view, (serde("bytes"), serde("json")), Query(), 2, as_json=True))
+    assert [json.loads(line) for line in printed] == [
         {"key": {"bytes": key}, "value": {"bytes": value, "fault": "not of the serde 'json'"}}
         for key, value in (("YQ==", "dGV4dA=="), ("YWI=", "AP8="))
     ]

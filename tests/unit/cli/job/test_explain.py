@@ -196,8 +196,8 @@ def test_explain_says_what_a_processor_waits_for(
     phase, _, processor = phase.partition(" as ")
     phase, _, host = phase.partition(" at ")
     stated = _container(phase=phase, processor_id=processor or "0", requested_host=host or None)
-    said = _explained(stated, status={"hosts": ["a"], **status})
-    waited = [line.removeprefix("  waits: ") for line in said if line.startswith("  waits: ")]
+    found = _explained(stated, status={"hosts": ["a"], **status})
+    waited = [line.removeprefix("  waits: ") for line in found if line.startswith("  waits: ")]
     assert (waited or [""])[-1] == waits
 
 

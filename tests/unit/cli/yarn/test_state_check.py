@@ -78,8 +78,8 @@ def test_other_code_is_no_accident(
     with pytest.raises(ConfigError, match=f"^yarn.package.path = 'old': {rule}; {remedy}$"):
         check_package(_job(state), OTHER, is_other_meant=False)
     check_package(_job(state), OTHER, is_other_meant=True)
-    said = other_package(state, OTHER)
-    assert capsys.readouterr().err == f"note: {said}\n"
+    found = other_package(state, OTHER)
+    assert capsys.readouterr().err == f"note: {found}\n"
 
 
 def test_a_job_that_is_new_may_have_any_code() -> None:

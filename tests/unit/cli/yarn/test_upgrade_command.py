@@ -326,13 +326,13 @@ def test_it_is_followed_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
         progress.waits(lambda: "a reason")
     progress.waits(lambda: "not looked at")
     assert progress.is_over(replace(DONE, given=(S0,)))
-    said = capsys.readouterr()
-    assert said.out.splitlines() == [
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == [
         "upgrade to package abababababab from cdcdcdcdcdcd",
         "0-0: gets the package (1 of 1)",
         "0-0: runs the package",
     ]
-    assert said.err.splitlines() == ["waits: a reason"]
+    assert printed.err.splitlines() == ["waits: a reason"]
 
 
 def test_one_that_is_taken_back_is_not_over_while_its_record_says_done() -> None:

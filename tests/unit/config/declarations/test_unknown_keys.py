@@ -298,8 +298,8 @@ def test_a_key_that_samza_reads_is_refused_by_none(name: str) -> None:
     """A file that comes from Samza has it: a line gives the reason why it does nothing."""
     config = Config({name: "x"})
     require_known(config)
-    (said,) = warnings_about(config)
-    assert said.startswith(f"{name} is known to Samza and has no effect here: ")
+    (message,) = warnings_about(config)
+    assert message.startswith(f"{name} is known to Samza and has no effect here: ")
 
 
 def test_checkpoints_of_elastic_tasks_are_refused() -> None:

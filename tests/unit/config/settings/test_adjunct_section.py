@@ -195,14 +195,16 @@ def test_a_job_with_such_a_store_is_taken(key: str) -> None:
         validate(Config({**cleaned, **standby}))
     counts = store_keys("counts", "string", changelog="kafka.counts")
     bootstrap = "systems.kafka.streams.planes.samza.bootstrap"
-    said = (
+    expected = (
         "stores.planes is not kept by standbys, as no start uses what it finds of it: after a "
         "failover its container"
     )
     (line,) = validate(Config({**cleaned, **standby, **counts}))
-    assert line == (f"{said} has what kafka.planes brings from then on alone; set {bootstrap}=true")
+    assert line == (
+        f"{expected} has what kafka.planes brings from then on alone; set {bootstrap}=true"
+    )
     (line,) = validate(Config({**cleaned, **standby, **counts, bootstrap: "true"}))
-    assert line == f"{said} fills it from kafka.planes"
+    assert line == f"{expected} fills it from kafka.planes"
 
 
 @pytest.mark.parametrize("key", [_EXTRACTOR, _PROCESSOR])

@@ -173,7 +173,7 @@ def test_the_entry_has_what_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "expected"),
     [
         ({"class": "avro"}, r"serializers\.registry\.s\.schema.*is missing"),
         ({"class": "avro", "schema": "{"}, r"s\.schema = '{': it must be JSON"),
@@ -188,10 +188,10 @@ def test_the_entry_has_what_is_written() -> None:
         ),
     ],
 )
-def test_what_contradicts_itself_is_refused(values: dict[str, str], said: str) -> None:
+def test_what_contradicts_itself_is_refused(values: dict[str, str], expected: str) -> None:
     """In one line that names the key."""
     config = Config({OF + name: value for name, value in values.items()})
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=expected):
         serde_name(config, KEY, "s")
 
 

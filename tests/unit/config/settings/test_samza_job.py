@@ -45,7 +45,7 @@ def test_a_usual_job_is_taken_but_for_its_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "verdict", "said"),
+    ("key", "value", "verdict", "expected"),
     [
         ("job.elasticity.factor", "2", Verdict.REFUSED, "write 1, or remove it"),
         ("job.elasticity.factor", "1", Verdict.TAKEN, ""),
@@ -81,12 +81,12 @@ def test_a_usual_job_is_taken_but_for_its_code() -> None:
     ],
 )
 def test_each_kind_of_key_has_its_verdict(
-    key: str, value: str, verdict: Verdict, said: str
+    key: str, value: str, verdict: Verdict, expected: str
 ) -> None:
     """The text says what is different, or what to do."""
     found, about = _verdicts(**{key: value})[key]
     assert found is verdict
-    assert said in about
+    assert expected in about
 
 
 def test_an_older_name_beside_the_present_one_has_no_effect() -> None:

@@ -347,7 +347,7 @@ def test_timers_are_in_memory_unless_a_store_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         ({"task.timers.store": "other"}, "it must name a store of the job; it has t"),
         ({"stores.t.changelog": ""}, "a store without changelog does not outlive its container"),
@@ -357,10 +357,10 @@ def test_timers_are_in_memory_unless_a_store_is_named() -> None:
         ({"task.watermark.lateness.ms": "-1"}, "at least 0"),
     ],
 )
-def test_a_store_that_cannot_hold_timers_is_refused(change: dict[str, str], said: str) -> None:
+def test_a_store_that_cannot_hold_timers_is_refused(change: dict[str, str], expected: str) -> None:
     """In one line."""
     values = {k: v for k, v in {**STORE, **TIMERS, **change}.items() if v}
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=expected):
         TimersConfig.of(Config(values))
 
 
@@ -398,7 +398,7 @@ def test_snapshot_reporters_are_taken_and_jmx_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "expected"),
     [
         ({}, "metrics.reporter.a.class is missing"),
         ({"class": "com.example.Own"}, "metrics.reporter.a.class = 'com.example.Own'"),
@@ -407,12 +407,12 @@ def test_snapshot_reporters_are_taken_and_jmx_is_passed_over() -> None:
         ({"class": SNAPSHOTS, "stream": "kafka.m", "interval": "0"}, "metrics.reporter.a.interval"),
     ],
 )
-def test_another_reporter_is_refused(values: dict[str, str], said: str) -> None:
+def test_another_reporter_is_refused(values: dict[str, str], expected: str) -> None:
     """With the key, and what to write."""
     config = {f"metrics.reporter.a.{key}": value for key, value in values.items()}
     with pytest.raises(ConfigError) as caught:
         snapshot_reporters(Config({"metrics.reporters": "a", **config}))
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
 PIPELINE = {"task.pipeline.class": "m:p"}

@@ -103,10 +103,10 @@ def test_no_fault_shows_a_secret_that_its_value_holds(key: Key) -> None:
     url = "https://me:hunter2@host"
     for value in (url, f"a,{url}:1", f"kafka.{url}#0,x", "m:password=hunter2"):
         try:
-            said = "\n".join(validate(_GOOD.merged({name: value})))
+            message = "\n".join(validate(_GOOD.merged({name: value})))
         except HomeportError as error:
-            said = str(error)
-        assert "hunter2" not in said
+            message = str(error)
+        assert "hunter2" not in message
 
 
 _FAULTS = [
@@ -349,13 +349,15 @@ _OWN_TOPICS: list[tuple[dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("more", "said"), _OWN_TOPICS)
-def test_a_topic_that_only_the_job_writes_has_no_other_use(more: dict[str, str], said: str) -> None:
+@pytest.mark.parametrize(("more", "expected"), _OWN_TOPICS)
+def test_a_topic_that_only_the_job_writes_has_no_other_use(
+    more: dict[str, str], expected: str
+) -> None:
     """Each change would be read as input, for ever; by whatever name the cluster goes."""
     name = _GOOD["job.name"].replace("_", "-")
     with pytest.raises(ConfigError) as refused:
         validate(_GOOD.merged({k: v.replace("{name}", name) for k, v in more.items()}))
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
     assert "name another topic, which nothing else uses" in str(refused.value)
 
 
@@ -399,7 +401,7 @@ _PREWARMED = {
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         (
             {"task.comit.ms": "1"},
@@ -427,9 +429,9 @@ _PREWARMED = {
         ),
     ],
 )
-def test_what_may_be_amiss_is_a_warning(more: dict[str, str], said: str) -> None:
+def test_what_may_be_amiss_is_a_warning(more: dict[str, str], expected: str) -> None:
     """A key that is nearly ours, one without effect, a pipeline with too little memory."""
-    assert validate(_GOOD.merged(more)) == (said,)
+    assert validate(_GOOD.merged(more)) == (expected,)
 
 
 def test_a_spark_beside_a_standby_must_fit_into_the_container() -> None:

@@ -150,7 +150,7 @@ class _OfMore(_Model):
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "expected"),
     [
         (_OfCoroutines(), "get_key of a _OfCoroutines is a coroutine, which nothing would await"),
         (_OfGenerators(), "get_arrow of a _OfGenerators is a generator"),
@@ -161,10 +161,10 @@ class _OfMore(_Model):
 )
 def test_an_extractor_that_would_never_run_is_refused_before_a_record(
     made: Any,  # noqa: ANN401 - an extractor of no kind
-    said: str,
+    expected: str,
 ) -> None:
     """As the methods of a task are."""
-    with pytest.raises(ExtractorFailedError, match=f"store planes: {said}"):
+    with pytest.raises(ExtractorFailedError, match=f"store planes: {expected}"):
         _by(made, _TEXT)
 
 

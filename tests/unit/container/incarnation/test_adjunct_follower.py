@@ -281,11 +281,11 @@ def test_a_stream_that_was_recreated_ends_the_standby(case: _Case) -> None:
     _follow(follower)
     case.topic_id = "other"
     follower.poll_heads()
-    said = (
+    expected = (
         r"^adjunct store airlines cannot follow its stream kafka.airlines partition 0 any more: it "
         r"was recreated: its topic id was id, it is other; the next start fills it again$"
     )
-    with pytest.raises(StoreError, match=said):
+    with pytest.raises(StoreError, match=expected):
         follower.step(0)
     storage.close()
     follower, storage = case.standby()
@@ -319,8 +319,10 @@ def test_a_standby_that_may_lack_deletions_is_filled_again(
     assert _follow(follower) == 2
     follower.poll_heads()
     assert follower.step(0) == 0
-    said = "planes/Partition_0 may keep keys that were deleted, until a start fills it again: part"
-    assert caplog.text.count(said) == 1
+    expected = (
+        "planes/Partition_0 may keep keys that were deleted, until a start fills it again: part"
+    )
+    assert caplog.text.count(expected) == 1
     storage.flush(passed, passed)
     storage.close()
     case.now_ms += 1

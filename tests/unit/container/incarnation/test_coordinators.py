@@ -212,14 +212,14 @@ def test_the_newest_permit_is_used_and_an_overtaken_one_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "said"),
+    ("known", "expected"),
     [((), "knows no permit .* none"), ((3, 7), "only epoch 3"), ((4, 6), "names JobModel 7")],
 )
 def test_a_permit_that_the_stream_does_not_know_is_a_failure(
-    known: tuple[int, int] | tuple[()], said: str
+    known: tuple[int, int] | tuple[()], expected: str
 ) -> None:
     """No incarnation was overtaken: what no record allows must not go unseen."""
     stream = _knows(known) if known else _knows()
-    with pytest.raises(HomeportError, match=said) as caught:
+    with pytest.raises(HomeportError, match=expected) as caught:
         coordinators.require_newest(stream, AM_PERMIT)
     assert not isinstance(caught.value, OvertakenError)

@@ -80,8 +80,8 @@ def test_the_log_says_how_far_a_restore_is_every_five_seconds(
             now = float(second)
             for task in (ONE, TWO):
                 report.restore_progress(_progress(task, second - 1000))
-    said = [(1005, ONE), (1008, TWO), (1010, ONE), (1013, TWO)]
-    expected = [progress_line(_progress(task, second - 1000)) for second, task in said]
+    times = [(1005, ONE), (1008, TWO), (1010, ONE), (1013, TWO)]
+    expected = [progress_line(_progress(task, second - 1000)) for second, task in times]
     assert [record.getMessage() for record in caplog.records] == expected
 
 
@@ -139,10 +139,11 @@ def test_a_predecessor_that_has_not_ended_is_no_failure_of_ours(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("is_known", "said"), [(True, r"has it open: pid [0-9]+ on "), (False, "its lock does not say")]
+    ("is_known", "expected"),
+    [(True, r"has it open: pid [0-9]+ on "), (False, "its lock does not say")],
 )
 def test_another_that_holds_a_directory_is_a_failure(
-    tmp_path: Path, said: str, *, is_known: bool
+    tmp_path: Path, expected: str, *, is_known: bool
 ) -> None:
     """A tool is not part of the job, and may hold it for ever; an unknown holder is none either.
 
@@ -152,7 +153,7 @@ def test_another_that_holds_a_directory_is_a_failure(
     if not is_known:
         (tmp_path / "s" / "Partition_0" / LOCK_FILE).write_bytes(b"")
     job = job_of(KEYS)
-    with pytest.raises(DirectoryHeldError, match=said):
+    with pytest.raises(DirectoryHeldError, match=expected):
         open_stores(_storage(tmp_path, job, 5), job, PERMIT)
     other.release()
 

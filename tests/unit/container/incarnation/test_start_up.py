@@ -235,9 +235,9 @@ def test_a_stream_that_is_reset_begins_at_each_start(
     noted: list[dict[str, object]] = []
     for reset in found.resets:
         report_change(lambda _, **more: noted.append(more), "input-reset", *reset)
-    said = {"task": TASK, "first": 16, "next": start}
+    fields = {"task": TASK, "first": 16, "next": start}
     places = [] if start == 16 else [f"elsewhere.in.{ssp.partition}" for ssp in SSPS]
-    assert noted == [{**said, "input": place} for place in places]
+    assert noted == [{**fields, "input": place} for place in places]
 
 
 def test_what_an_operator_has_set_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,5 +100,5 @@ def test_a_container_says_where_its_tasks_are_where_the_job_has_host_affinity(
     assert localities.read_tasks() == ({TASK: "nm1"} if has_affinity else {})
     files = tmp_path.glob("*/.history/*")
     events = [json.loads(line) for f in files for line in f.read_text("utf-8").splitlines()]
-    said = [(e["event"], e["locality"], e["tasks"], e["epoch"]) for e in events]
-    assert said == ([("locality-written", "nm1", [TASK], 4)] if has_affinity else [])
+    found = [(e["event"], e["locality"], e["tasks"], e["epoch"]) for e in events]
+    assert found == ([("locality-written", "nm1", [TASK], 4)] if has_affinity else [])

@@ -72,8 +72,8 @@ def test_the_log_says_how_long_other_inputs_still_wait(
     for _ in range(2):
         now[0] += 6
         assert source.poll(1, 0) is None
-    said = "other inputs wait for the first version of planes: no end"
-    assert caplog.text.count(said) == 2
+    expected = "other inputs wait for the first version of planes: no end"
+    assert caplog.text.count(expected) == 2
     holds_back[0] = False
     batch = source.poll(1, 0)
     assert batch is not None

@@ -159,7 +159,7 @@ LACKING = KafkaError(KafkaError.NOT_ENOUGH_REPLICAS, "too few in sync")
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "said"),
+    ("error", "kind", "expected"),
     [
         # Also where others of its batch were reported first.
         (TOO_LARGE, RecordRefusedError, "a record of 500 bytes exceeds the limit of 100 bytes"),
@@ -171,14 +171,14 @@ LACKING = KafkaError(KafkaError.NOT_ENOUGH_REPLICAS, "too few in sync")
     ids=["too large", "invalid", "not in time", "too few replicas"],
 )
 def test_an_error_in_a_report_stops_the_checkpoint(
-    error: KafkaError, kind: type[Exception], said: str, made: dict[str, _Library]
+    error: KafkaError, kind: type[Exception], expected: str, made: dict[str, _Library]
 ) -> None:
     """The error names the stream, and the record that is too large."""
 
     def fails(library: _Library) -> None:
         library.reports = {b"small": error, b"x" * 500: error}
 
-    line = f"output stream out: {said}.*; the transaction of its input is not committed"
+    line = f"output stream out: {expected}.*; the transaction of its input is not committed"
     with pytest.raises(kind, match=line):
         _settled(fails, made)
 

@@ -186,7 +186,7 @@ UNKNOWN = "its outcome is unknown"
 
 
 @pytest.mark.parametrize(
-    ("code", "slow_s", "silent_s", "kind", "said"),
+    ("code", "slow_s", "silent_s", "kind", "expected"),
     [
         (KafkaError.COORDINATOR_NOT_AVAILABLE, 0, 0, UnavailableError, UNKNOWN),
         (KafkaError.INVALID_TXN_STATE, 0, 0, TransactionError, UNKNOWN),
@@ -206,7 +206,7 @@ def test_a_commit_that_fails_is_an_outage_where_kafka_is_away_or_was_silent(
     slow_s: float,
     silent_s: float,
     kind: type[Exception],
-    said: str,
+    expected: str,
 ) -> None:
     """Else the container is charged with it."""
 
@@ -216,7 +216,7 @@ def test_a_commit_that_fails_is_an_outage_where_kafka_is_away_or_was_silent(
 
     monkeypatch.setattr(case.library, "commit_transaction", commit)
     clock.now_s += slow_s
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=expected):
         case.producer.commit()
 
 

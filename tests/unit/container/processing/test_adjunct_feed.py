@@ -278,12 +278,14 @@ def test_an_active_container_looks_at_the_heads_of_compacted_streams(
     assert (ends.asked, storage.followed[_SSP].at_head) == (2, ClockReading(5_000))
     now[0] = ClockReading(10_000 + 60_000)
     feed.poll_heads(60.0, {_SSP: 11})
-    said = "adjunct store planes/Partition_0 may keep keys that were deleted, until a start fills"
-    assert said in caplog.text
+    expected = (
+        "adjunct store planes/Partition_0 may keep keys that were deleted, until a start fills"
+    )
+    assert expected in caplog.text
     ends.topic_id = "other"
     for at in (90.0, 120.0):
         feed.poll_heads(at, None)
-    assert caplog.text.count(said) == 1
+    assert caplog.text.count(expected) == 1
     assert storage.poll_interval_s(30.0) == 6.0
     feed.close()
     assert ends.is_closed
@@ -375,25 +377,25 @@ class _Versions:
 
 def test_each_other_version_is_said_once_with_the_batch_that_reads_it() -> None:
     """None where there is none; a switch within a batch is said with the same batch."""
-    store, said = _Versions(), list[dict[str, Any]]()
+    store, found = _Versions(), list[dict[str, Any]]()
     storage = SimpleNamespace(
         plan=SimpleNamespace(stores=()), bounded=lambda: [store], poll_interval_s=float
     )
     feed = AdjunctFeed(cast("Any", storage), {}, RefusedRecords(), cast("BadRecords", None))
 
     def note(batch: int) -> list[tuple[object, ...]]:
-        said.clear()
-        feed.note_reads(batch, lambda event, **fields: said.append({"event": event, **fields}))
-        return [(e["event"], e["batch"], e["version"], e["parts"]) for e in said]
+        found.clear()
+        feed.note_reads(batch, lambda event, **fields: found.append({"event": event, **fields}))
+        return [(e["event"], e["batch"], e["version"], e["parts"]) for e in found]
 
     assert note(1) == [("version-read", 1, None, {})]
     assert note(2) == []
     store.serve(1, 50)
     ended = {"kafka.planes.0": {"next": 50, "records": 0, "left": "ended"}}
     assert note(3) == [("version-read", 3, 1, ended)]
-    assert said[0]["store"] == "planes/container-0"
-    assert (said[0]["topic_id"], said[0]["partitions"]) == ("t1", ["kafka.planes.0"])
+    assert found[0]["store"] == "planes/container-0"
+    assert (found[0]["topic_id"], found[0]["partitions"]) == ("t1", ["kafka.planes.0"])
     store.serve(2, 70, PartitionEnd.OPEN)
     (event,) = note(3)
     assert event[1:3] == (3, 2)
-    assert said[0]["parts"]["kafka.planes.0"]["left"] == "open"
+    assert found[0]["parts"]["kafka.planes.0"]["left"] == "open"

@@ -127,13 +127,13 @@ def test_a_long_call_is_logged_each_time_after_twice_as_long(
     watch = CallWatch(None)
     _watched(blocked, watch, "window")
     (began_ms,) = (one.began_ms for one in watch._calls.values())
-    said = []
+    counts = []
     with caplog.at_level(logging.WARNING):
         for n in range(1, 5):
             caplog.clear()
             assert watch.overdue(began_ms + n * SAID_MS) is None
-            said.append(len(caplog.records))
-    assert said == [1, 1, 0, 1]
+            counts.append(len(caplog.records))
+    assert counts == [1, 1, 0, 1]
     assert "has not returned for 24" in caplog.text
 
 

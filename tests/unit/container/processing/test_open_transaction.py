@@ -220,9 +220,9 @@ def test_a_record_that_is_too_large_is_named(error: Exception) -> None:
     case = _Case(2 * LIMIT, fails=error)
     with pytest.raises(TransactionError) as failed:
         case.end()
-    said = str(failed.value)
-    assert said.startswith("output stream out: a record of 2000 bytes exceeds the limit of 1000")
-    assert said.endswith("; nothing of the transaction was committed")
+    message = str(failed.value)
+    assert message.startswith("output stream out: a record of 2000 bytes exceeds the limit of 1000")
+    assert message.endswith("; nothing of the transaction was committed")
     assert not case.producer.is_committed
 
 

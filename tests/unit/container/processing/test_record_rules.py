@@ -75,10 +75,10 @@ def test_what_no_broker_takes_is_refused_in_one_line(given: dict[str, Any], what
     options = {"value": b"v", "key": b"k", **given}
     with pytest.raises((TypeError, ValueError)) as refused:
         outputs.send("out", **options)
-    said = str(refused.value)
-    assert said.startswith("a record for out with key b'k")
-    assert what in said
-    assert "\n" not in said
+    message = str(refused.value)
+    assert message.startswith("a record for out with key b'k")
+    assert what in message
+    assert "\n" not in message
     assert (outputs.sends, outputs.size_bytes) == ([], 0)
 
 
@@ -103,8 +103,8 @@ def test_what_the_client_takes_is_kept_as_it_goes() -> None:
 @pytest.mark.parametrize("system", ["", "kafka."])
 def test_a_name_that_no_topic_can_have_is_refused(topic: str, system: str) -> None:
     """The client takes it, and says at the end of the transaction that it is unknown."""
-    said = re.escape(f"{system + topic!r}: {topic!r} cannot be the name of a Kafka topic")
-    with pytest.raises(ValueError, match=said):
+    expected = re.escape(f"{system + topic!r}: {topic!r} cannot be the name of a Kafka topic")
+    with pytest.raises(ValueError, match=expected):
         _outputs().send(system + topic, b"v")
 
 
@@ -194,6 +194,6 @@ def test_a_partitioner_gets_key_and_number_and_places_the_record() -> None:
 @pytest.mark.parametrize("found", [3, -1, None, "1", True])
 def test_a_partition_that_is_not_there_is_refused(found: object) -> None:
     """The line has the partitioner, the topic and the rule."""
-    said = f"gave {found!r} for kafka.out, which has 3 partitions: return an int from 0 to 2"
-    with pytest.raises(ValueError, match=re.escape(said)):
+    expected = f"gave {found!r} for kafka.out, which has 3 partitions: return an int from 0 to 2"
+    with pytest.raises(ValueError, match=re.escape(expected)):
         _outputs().send("out", b"v", partition=lambda _key, _count: found)  # type: ignore[arg-type, return-value]  # that is the fault

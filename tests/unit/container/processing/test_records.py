@@ -78,13 +78,13 @@ def test_a_bad_record_is_an_error_of_one_line(value: bytes, why: str) -> None:
     messages = _messages()
     with pytest.raises(UndecodableError) as failed:
         list(messages.of(_rows((b"k", value))))
-    said = str(failed.value)
-    assert said.startswith(
+    message = str(failed.value)
+    assert message.startswith(
         "input kafka.in partition 3 offset 7: its value cannot be read by the serde 'json': "
     )
-    assert why in said
-    assert "task.drop.deserialization.errors=true" in said
-    assert "\n" not in said
+    assert why in message
+    assert "task.drop.deserialization.errors=true" in message
+    assert "\n" not in message
 
 
 def test_a_dropped_record_is_counted_and_the_rest_goes_on() -> None:

@@ -147,7 +147,7 @@ class _Text(str):
 
 
 @pytest.mark.parametrize(
-    ("name", "key", "at_ms", "error", "said"),
+    ("name", "key", "at_ms", "error", "expected"),
     [
         ("x", b"ann", 1, TypeError, "the key of a timer must be str, not bytes: decode"),
         ("x", 5, 1, TypeError, "the key of a timer must be str, not int"),
@@ -168,7 +168,7 @@ def test_a_timer_that_a_store_cannot_carry_is_refused_before_anything_is_written
     key: Any,  # noqa: ANN401 - as above
     at_ms: Any,  # noqa: ANN401 - as above
     error: type[Exception],
-    said: str,
+    expected: str,
     *,
     is_event_time: bool,
 ) -> None:
@@ -180,14 +180,14 @@ def test_a_timer_that_a_store_cannot_carry_is_refused_before_anything_is_written
         timers.schedule_event("y", "k", at_ms=7)
         calls = [] if store is None else list(store.calls)
         schedule = timers.schedule_event if is_event_time else timers.schedule
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=expected):
             schedule(name, key, at_ms=at_ms)
         assert timers.count == 2
         assert timers.scheduled("x", "k") == Timer("x", "k", 7)
         assert store is None or store.calls == calls
         if error is TypeError and at_ms == 1 and at_ms is not True:
             for call in (timers.scheduled, timers.cancel):
-                with pytest.raises(error, match=said):
+                with pytest.raises(error, match=expected):
                     call(name, key)
 
 

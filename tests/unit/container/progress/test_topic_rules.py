@@ -46,7 +46,7 @@ FITS = batch_size(None, b"x" * 1000, ())
 
 
 @pytest.mark.parametrize(
-    ("send", "rules", "said"),
+    ("send", "rules", "expected"),
     [
         (Send("out", None, b"x" * 5000, None, [("h", b"1")]), _rules(4000), "5002 bytes exceeds"),
         (_out(1001), _rules(FITS), f"1001 bytes exceeds the limit of {FITS} bytes"),
@@ -57,12 +57,14 @@ FITS = batch_size(None, b"x" * 1000, ())
     ],
     ids=["headers count", "one byte", "empty", "header without a value", "takes none", "client's"],
 )
-def test_an_output_is_named_with_size_and_limit(send: Send, rules: TopicRules, said: str) -> None:
+def test_an_output_is_named_with_size_and_limit(
+    send: Send, rules: TopicRules, expected: str
+) -> None:
     """Size is key, value and headers; the limit is the lower one, of the topic or the client.
 
     What Kafka adds to a record counts.
     """
-    assert (_one(send, rules) or "").startswith(OUT + said)
+    assert (_one(send, rules) or "").startswith(OUT + expected)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +78,8 @@ def test_a_record_that_just_fits_is_not_too_large(size: int, rules: TopicRules) 
 def test_a_change_is_named_by_its_store() -> None:
     """And by task and changelog; each topic has its own limit."""
     content = _content(_out(5000), change=3000)
-    said = story(content, {"out": _rules(9000), "log": _rules(2000)}, 0) or ""
-    assert said.startswith("store counts of task 'P 0' (changelog log): a record of 3001 bytes")
+    found = story(content, {"out": _rules(9000), "log": _rules(2000)}, 0) or ""
+    assert found.startswith("store counts of task 'P 0' (changelog log): a record of 3001 bytes")
     assert story(content, {"out": _rules(9000), "log": _rules(9000)}, 0) is None
     assert topics(content) == {"out", "log"}
 
@@ -92,8 +94,8 @@ def test_the_first_of_two_equally_large_records_is_named() -> None:
 def test_a_record_without_a_key_is_named_where_the_topic_is_compacted() -> None:
     """An empty key is one."""
     rules = _rules(9000, is_compacted=True)
-    said = "output stream out: a record has no key, and the topic is compacted: give it a key"
-    assert _one(_out(1), rules) == said
+    expected = "output stream out: a record has no key, and the topic is compacted: give it a key"
+    assert _one(_out(1), rules) == expected
     assert _one(_out(1, b""), rules) is None
     assert _one(_out(1), _rules(9000)) is None
 
@@ -113,11 +115,13 @@ def test_a_time_that_the_topic_does_not_take_is_named(
 ) -> None:
     """A topic that stamps records itself takes any."""
     send = Send("out", None, b"v", timestamp_ms=timestamp_ms)
-    said = _one(send, _rules(9000, before_ms=20, after_ms=50))
-    assert (said is not None) is is_refused
-    if said is not None:
-        assert said.startswith(f"output stream out: a record has timestamp {timestamp_ms}, and the")
-        assert "20 ms before or 50 ms after the broker's clock" in said
+    found = _one(send, _rules(9000, before_ms=20, after_ms=50))
+    assert (found is not None) is is_refused
+    if found is not None:
+        assert found.startswith(
+            f"output stream out: a record has timestamp {timestamp_ms}, and the"
+        )
+        assert "20 ms before or 50 ms after the broker's clock" in found
     assert _one(send, _rules(9000, is_stamped=True, before_ms=20, after_ms=50)) is None
 
 
@@ -125,10 +129,10 @@ def test_a_topic_that_takes_less_than_the_clients_batches_is_named() -> None:
     """Each record alone is small enough."""
     content = TransactionContent([Send("big", None, b"v"), Send("out", None, b"v")], [], {})
     rules = {"big": TopicRules(BATCH_BYTES), "out": TopicRules(BATCH_BYTES - 1)}
-    said = story(content, rules, 0)
-    assert said is not None
-    assert said.startswith("output stream out: the topic takes batches of 999999 bytes, and the")
-    assert "set systems.<system>.producer.batch.size=999999" in said
+    found = story(content, rules, 0)
+    assert found is not None
+    assert found.startswith("output stream out: the topic takes batches of 999999 bytes, and the")
+    assert "set systems.<system>.producer.batch.size=999999" in found
 
 
 def test_rules_are_read_from_a_topics_configuration() -> None:

@@ -42,7 +42,7 @@ def test_counters_and_histograms_are_of_all_tasks_and_gauges_of_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "expected"),
     [
         (lambda m: m.counter("a b"), "metric 'a b': it must have"),
         (lambda m: m.counter("x", n=3), "label n=3: give a str"),
@@ -62,13 +62,15 @@ def test_counters_and_histograms_are_of_all_tasks_and_gauges_of_one() -> None:
         (lambda m: m.gauge("x").set("three"), "could not convert string to float"),
     ],
 )
-def test_misuse_is_one_line_and_changes_nothing(wrong: Callable[[Any], object], said: str) -> None:
+def test_misuse_is_one_line_and_changes_nothing(
+    wrong: Callable[[Any], object], expected: str
+) -> None:
     """Of the job's own code."""
     own, metrics, _ = _tasks()
     metrics.counter("known", a="b").inc()
     metrics.histogram("sizes", (1, 2)).observe(1)
     before = own.sampled()
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=expected):
         wrong(metrics)
     known = {each.series for each in before}
     assert tuple(each for each in own.sampled() if each.series in known) == before

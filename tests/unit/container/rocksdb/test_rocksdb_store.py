@@ -77,9 +77,11 @@ def test_options_reach_rocksdb(tmp_path: Path) -> None:
     config = _configured(**{name: value for name, (value, _) in _OPTIONS.items()})
     RocksDbStore(tmp_path, RocksDbMemory(1 << 26, 2, task_count=2), config).close()
     (options,) = tmp_path.glob("OPTIONS-*")
-    said = options.read_text(encoding="utf-8").replace(" ", "")
+    log_text = options.read_text(encoding="utf-8").replace(" ", "")
     for _, line in _OPTIONS.values():
-        assert f"\n{line}\n" in said or f";{line};" in said or f"{{{line};" in said, line
+        assert f"\n{line}\n" in log_text or f";{line};" in log_text or f"{{{line};" in log_text, (
+            line
+        )
 
 
 def test_all_stores_have_one_block_cache_and_one_write_budget(tmp_path: Path) -> None:

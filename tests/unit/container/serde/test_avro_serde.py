@@ -111,7 +111,7 @@ def test_one_short_name_in_two_namespaces_stands_for_two_records() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "expected"),
     [
         (["int", "string"], "a union of 2 types is no column"),
         (["null"], "a union of 0 types is no column"),
@@ -121,7 +121,7 @@ def test_one_short_name_in_two_namespaces_stands_for_two_records() -> None:
         ),
     ],
 )
-def test_what_no_column_can_hold_is_refused(schema: object, said: str) -> None:
+def test_what_no_column_can_hold_is_refused(schema: object, expected: str) -> None:
     """A StreamTask may have it."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=expected):
         column_type(schema)

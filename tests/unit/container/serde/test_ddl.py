@@ -45,7 +45,7 @@ def test_each_type_of_the_subset_has_its_arrow_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("", "a name is expected where 'the end' stands"),
         ("a", "'the end' is no type: write string, tinyint"),
@@ -67,7 +67,7 @@ def test_each_type_of_the_subset_has_its_arrow_type() -> None:
         ('{"type": "record"}', "is not of a schema"),
     ],
 )
-def test_what_is_no_schema_is_refused(text: str, said: str) -> None:
+def test_what_is_no_schema_is_refused(text: str, expected: str) -> None:
     """With what is wrong and where."""
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises(ValueError, match=re.escape(expected)):
         struct_of_ddl(text)

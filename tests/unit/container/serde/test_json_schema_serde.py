@@ -59,7 +59,7 @@ def test_each_record_is_one_row_whatever_its_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "expected"),
     [
         (b'{"delay": "5"}', "Expected `int | null`, got `str` - at `$.delay`"),
         (b'{"delay": 5.5}', "Expected `int | null`, got `float` - at `$.delay`"),
@@ -74,11 +74,11 @@ def test_each_record_is_one_row_whatever_its_bytes() -> None:
         (b'{"more": ' + b"[" * 100000 + b"]" * 100000 + b"}", "recursion"),
     ],
 )
-def test_another_type_is_undecodable_in_bulk_and_one_by_one(value: bytes, said: str) -> None:
+def test_another_type_is_undecodable_in_bulk_and_one_by_one(value: bytes, expected: str) -> None:
     """Nothing is cast. The records around it are not touched."""
     found = _decoded(FLAT, b'{"delay": 1}', value, b'{"delay": 3}')
     assert list(found.bad) == [1]
-    assert said in found.bad[1]
+    assert expected in found.bad[1]
     assert [row and row["delay"] for row in found.column.to_pylist()] == [1, None, 3]
     with pytest.raises(WireError):
         json_schema_serde(FLAT).from_bytes(value)

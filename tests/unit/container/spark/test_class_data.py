@@ -30,11 +30,11 @@ def _program(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 def test_it_is_made_once_with_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else is left, and the second start does not make it."""
-    said: list[str] = []
+    lines: list[str] = []
     _program(monkeypatch, MAKES)
-    class_data.ensure(said.append)
-    class_data.ensure(said.append)
-    assert said == [f"making Spark's class-data archive in {folder} (a minute, once)"]
+    class_data.ensure(lines.append)
+    class_data.ensure(lines.append)
+    assert lines == [f"making Spark's class-data archive in {folder} (a minute, once)"]
     assert sorted(p.name for p in folder.parent.rglob("*")) == [".lock", "0123", "spark.jsa"]
 
 
@@ -42,43 +42,43 @@ def test_a_failure_is_a_warning_that_names_the_log(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It costs no second start; without the log it is tried again."""
-    said: list[str] = []
+    lines: list[str] = []
     _program(monkeypatch, FAILS)
-    class_data.ensure(said.append)
-    class_data.ensure(said.append)
+    class_data.ensure(lines.append)
+    class_data.ensure(lines.append)
     log = folder.with_suffix(".log")
     reason = f"{log} has the reason; remove that file to try again"
-    assert said[1:] == [f"warning: without class-data archive Spark starts slowly: {reason}"]
+    assert lines[1:] == [f"warning: without class-data archive Spark starts slowly: {reason}"]
     assert log.read_text() == "no Spark\n"
     log.unlink()
-    class_data.ensure(said.append)
-    assert len(said) == 4
+    class_data.ensure(lines.append)
+    assert len(lines) == 4
 
 
 def test_without_a_folder_in_the_cache_nothing_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without Java, its release, pyspark or a home, Spark starts as it can, without a line."""
-    said: list[str] = []
+    lines: list[str] = []
     java, home = tmp_path / "java", tmp_path / "cache"
     (java / "bin").mkdir(parents=True)
     (java / "bin" / "java").touch(mode=0o755)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
     monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(home))
     monkeypatch.setenv("JAVA_HOME", str(java))
-    class_data.ensure(said.append)
+    class_data.ensure(lines.append)
     (java / "release").write_text('JAVA_VERSION="17"')
     with monkeypatch.context() as patch:
         patch.setattr(importlib.util, "find_spec", lambda _name: None)
-        class_data.ensure(said.append)
+        class_data.ensure(lines.append)
     with monkeypatch.context() as patch:
         patch.delenv("HOMEPORT_CACHE_DIR")
         patch.delenv("XDG_CACHE_HOME", raising=False)
         patch.setattr(Path, "home", _homeless)
-        class_data.ensure(said.append)
+        class_data.ensure(lines.append)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
-    class_data.ensure(said.append)
-    assert said == []
+    class_data.ensure(lines.append)
+    assert lines == []
     assert not home.exists()
 
 
@@ -88,9 +88,9 @@ def _homeless() -> Path:
 
 def test_a_cache_that_others_can_write_is_refused_in_one_line(folder: Path, tmp_path: Path) -> None:
     """And costs nothing else."""
-    said: list[str] = []
+    lines: list[str] = []
     folder.parent.mkdir()
     folder.parent.chmod(0o777)
-    class_data.ensure(said.append)
-    (line,) = said
+    class_data.ensure(lines.append)
+    (line,) = lines
     assert line.startswith(f"warning: without class-data archive Spark starts slowly: {tmp_path}")

@@ -105,7 +105,7 @@ WORKER = SparkError(
 
 
 @pytest.mark.parametrize(
-    ("error", "exit_code", "said"),
+    ("error", "exit_code", "expected"),
     [
         (SparkError("Answer from Java side is empty"), 3, "Spark's JVM ran out of memory over "),
         (SparkError("Answer from Java side is empty"), 52, "Spark's JVM ran out of memory over "),
@@ -116,11 +116,11 @@ WORKER = SparkError(
     ],
 )
 def test_a_failure_is_one_line_with_key_rows_and_cause(
-    error: Exception, exit_code: int | None, said: str
+    error: Exception, exit_code: int | None, expected: str
 ) -> None:
     """Whatever Spark's own message looks like."""
     line = failure(PIPELINE, ROWS, error, exit_code, "the reason; a remedy")
-    assert line.startswith(f"{PIPELINE}: {said}")
+    assert line.startswith(f"{PIPELINE}: {expected}")
     assert ROWS in line
     assert "\n" not in line
 

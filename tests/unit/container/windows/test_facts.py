@@ -38,7 +38,7 @@ def _at_work(runner: TestRunner, *times: int) -> None:
 
 @pytest.mark.parametrize("same_host", [True, False])
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "expected"),
     [
         (
             {"span": Tumbling(1000)},
@@ -63,7 +63,7 @@ def _at_work(runner: TestRunner, *times: int) -> None:
     ],
 )
 def test_a_change_of_what_windows_were_made_with_is_refused_at_the_start(
-    before: dict[str, Any], after: dict[str, Any], said: str, *, same_host: bool
+    before: dict[str, Any], after: dict[str, Any], expected: str, *, same_host: bool
 ) -> None:
     """In one line with its remedy, and with the old facts the job goes on; so from a changelog."""
     if before.get("span") == Tumbling(10) or isinstance(before.get("span"), Session):
@@ -74,7 +74,7 @@ def test_a_change_of_what_windows_were_made_with_is_refused_at_the_start(
         held = dict(runner.changelog("windows"))
         KEPT.clear()
         KEPT.update(after)
-        with pytest.raises(TaskFailedError, match=f"the store 'windows' .*{said}") as error:
+        with pytest.raises(TaskFailedError, match=f"the store 'windows' .*{expected}") as error:
             runner.restart(same_host=same_host)
         assert "\n" not in str(error.value)
         assert dict(runner.changelog("windows")) == held

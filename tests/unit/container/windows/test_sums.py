@@ -87,17 +87,17 @@ def test_first_and_last_go_by_the_order_of_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "said"),
+    ("aggregate", "expected"),
     [
         (("v", "nope"), r"cannot aggregate \('v', 'nope'\) of string: No function registered"),
         (("v", "sum"), r"cannot aggregate \('v', 'sum'\) of string: .*no kernel"),
         (("w", "sum"), r"the aggregate \('w', 'sum'\): the table has no such column"),
     ],
 )
-def test_what_arrow_cannot_do_is_one_line(aggregate: tuple[str, str], said: str) -> None:
+def test_what_arrow_cannot_do_is_one_line(aggregate: tuple[str, str], expected: str) -> None:
     """With the aggregate."""
     table = pa.table({"key": ["a"], "v": ["text"]})
-    with pytest.raises(ValueError, match=said) as error:
+    with pytest.raises(ValueError, match=expected) as error:
         list(grouped(table, ["key"], [aggregate]))
     assert "\n" not in str(error.value)
 

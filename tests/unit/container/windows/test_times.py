@@ -38,8 +38,8 @@ class _Births(BatchTask):
         table = table.append_column("n", pa.array([row["n"] for row in rows], pa.int64()))
         table = table.append_column("born", pa.array(born, pa.timestamp("us", "UTC")))
         for result in self.windows.add_table(table, collector, [("n", "sum")], at="born"):
-            said = [result.start_ms, result.end_ms, result.value]
-            collector.send("out", json.dumps(said).encode(), result.key.encode())
+            lines = [result.start_ms, result.end_ms, result.value]
+            collector.send("out", json.dumps(lines).encode(), result.key.encode())
 
 
 def _ten_ms(job: dict[str, str]) -> None:

@@ -218,7 +218,7 @@ def test_a_crash_before_any_step_closes_each_window_once(
 
 
 @pytest.mark.parametrize(
-    ("kept", "serde", "record", "said"),
+    ("kept", "serde", "record", "expected"),
     [
         ({"span": Session(1), "aggregate": Aggregate(int, max)}, "long", None, "give merge"),
         ({"emit": "often"}, "long", None, "must be 'close' or 'update'"),
@@ -231,17 +231,20 @@ def test_a_crash_before_any_step_closes_each_window_once(
     ],
 )
 def test_what_does_not_fit_fails_the_task_in_one_line(
-    kept: dict[str, Any], serde: str, record: dict[str, Any] | None, said: str
+    kept: dict[str, Any], serde: str, record: dict[str, Any] | None, expected: str
 ) -> None:
     """With the remedy."""
     KEPT.update(kept)
     if record is None:
-        with pytest.raises(TaskFailedError, match=said), TestRunner(config(serde), task=WindowTask):
+        with (
+            pytest.raises(TaskFailedError, match=expected),
+            TestRunner(config(serde), task=WindowTask),
+        ):
             pass
         return
     with TestRunner(config(serde), task=WindowTask) as runner:
         runner.send("kafka.in", value={"n": 1}, timestamp=1_700_000_000_000, **record)
-        with pytest.raises(TaskFailedError, match=said):
+        with pytest.raises(TaskFailedError, match=expected):
             runner.run()
 
 
@@ -378,7 +381,7 @@ def test_rows_for_windows_that_were_closed_before_the_table_are_late() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "key", "at", "said"),
+    ("kept", "key", "at", "expected"),
     [
         (SESSIONS, "a", 1, "sessions take one record after the other"),
         ({}, None, 1, "a row has no 'key'"),
@@ -386,13 +389,13 @@ def test_rows_for_windows_that_were_closed_before_the_table_are_late() -> None:
     ],
 )
 def test_tables_that_do_not_fit_fail_the_task_in_one_line(
-    kept: dict[str, Any], key: str | None, at: int, said: str
+    kept: dict[str, Any], key: str | None, at: int, expected: str
 ) -> None:
     """With the remedy."""
     KEPT.update(kept)
     with TestRunner(config(), task=WindowBatch) as runner:
         runner.send("kafka.in", key=key, value={"n": 1}, timestamp=at)
-        with pytest.raises(TaskFailedError, match=said):
+        with pytest.raises(TaskFailedError, match=expected):
             runner.run()
 
 

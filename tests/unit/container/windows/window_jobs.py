@@ -49,8 +49,8 @@ def made(context: TaskContext, on_late: Any = None) -> Windows:  # noqa: ANN401 
 def send_all(results: Iterable[WindowResult], collector: MessageCollector) -> None:
     """Each result is an output."""
     for result in results:
-        said = [result.start_ms, result.end_ms, result.value, result.is_final]
-        collector.send("out", json.dumps(said).encode(), result.key.encode())
+        row = [result.start_ms, result.end_ms, result.value, result.is_final]
+        collector.send("out", json.dumps(row).encode(), result.key.encode())
 
 
 class WindowTask(StreamTask):
@@ -101,8 +101,8 @@ class WindowBatch(BatchTask):
 
     def late(self, late: Late, collector: MessageCollector) -> None:
         """To a stream of its own."""
-        said = [late.at_ms, late.value["n"]]
-        collector.send("late", json.dumps(said).encode(), late.key.encode())
+        row = [late.at_ms, late.value["n"]]
+        collector.send("late", json.dumps(row).encode(), late.key.encode())
 
 
 SESSIONS = {"span": Session(10)}

@@ -182,10 +182,10 @@ def test_inputs_that_a_task_cannot_join_are_named(
 ) -> None:
     """One key lies in partitions of different numbers there."""
     own = {"job.name": "j", "job.default.system": "kafka", "task.inputs": "kafka.a,kafka.b"}
-    said = uneven_inputs(Config({**own, **more}), counts)
-    assert (said is not None) is is_uneven
-    if said is not None:
-        assert "different numbers of partitions (kafka.a has 3, kafka.b has 2)" in said
+    found = uneven_inputs(Config({**own, **more}), counts)
+    assert (found is not None) is is_uneven
+    if found is not None:
+        assert "different numbers of partitions (kafka.a has 3, kafka.b has 2)" in found
 
 
 S0, S1, S9 = (SystemStreamPartition("kafka", "a", n) for n in (0, 1, 9))

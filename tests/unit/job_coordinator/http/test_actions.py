@@ -76,9 +76,9 @@ def test_the_page_learns_what_its_token_allows(page: ServedActions) -> None:
         ({"Authorization": f"Bearer {ADA}"}, "ada", "operate", True),
         ({"Authorization": f"Bearer {TOKEN}"}, "job", "job", True),
     ):
-        said = json.loads(page.call("GET", "/ui/actions", None, **headers)[2])
-        assert (said["name"], said["role"], said["may_act"]) == (name, role, may_act)
-        assert said["actions"] == ["move", "restart", "cancel", "drain", "config"]
+        page_data = json.loads(page.call("GET", "/ui/actions", None, **headers)[2])
+        assert (page_data["name"], page_data["role"], page_data["may_act"]) == (name, role, may_act)
+        assert page_data["actions"] == ["move", "restart", "cancel", "drain", "config"]
 
 
 def test_a_dry_run_changes_nothing(page: ServedActions) -> None:
@@ -92,8 +92,8 @@ def test_a_dry_run_changes_nothing(page: ServedActions) -> None:
 
 def test_an_action_is_carried_out_and_written_down(page: ServedActions) -> None:
     """With the name of the token; its answer comes under its uuid."""
-    status, said = page.ask("move", {**MOVE, "dry_run": False})
-    assert (status, said["uuid"]) == (200, UUID)
+    status, body = page.ask("move", {**MOVE, "dry_run": False})
+    assert (status, body["uuid"]) == (200, UUID)
     assert [name for name, _ in page.actions.carried_out] == ["ada"]
     answer = json.loads(page.call("GET", f"/ui/answers/{UUID}")[2])
     assert answer == {
@@ -162,16 +162,16 @@ def test_what_cannot_be_done_is_refused_in_one_line(
     page: ServedActions, action: str, body: dict[str, Any], status: int, text: str
 ) -> None:
     """Before anything is carried out, and before anything is written down."""
-    said = page.ask(action, body)
-    assert said[0] == status
-    assert text in said[1]["error"]
+    answer = page.ask(action, body)
+    assert answer[0] == status
+    assert text in answer[1]["error"]
     assert (page.actions.carried_out, page.changes()) == ([], [])
 
 
 def test_a_form_of_another_page_is_refused(page: ServedActions) -> None:
     """It can send text without asking first; so can no program of ours."""
-    status, said = page.ask("move", {**MOVE, "dry_run": False}, Content_Type="text/plain")
-    assert (status, said["error"]) == (
+    status, answer = page.ask("move", {**MOVE, "dry_run": False}, Content_Type="text/plain")
+    assert (status, answer["error"]) == (
         415,
         "the content type is not application/json: 'text/plain'",
     )

@@ -139,10 +139,10 @@ class Client:
 
     def poll(self, _timeout: float) -> int:
         """The words are said."""
-        said, self.words = self.words, []
-        for code in said:
+        given, self.words = self.words, []
+        for code in given:
             self._connection.heard(KafkaError(code))
-        return len(said)
+        return len(given)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
         """An answer, or the library's error."""

@@ -170,10 +170,10 @@ class _Stepping(InMemoryCoordinatorStream):
         import threading  # noqa: PLC0415 - of this one test
 
         turn, done = threading.Semaphore(0), threading.Semaphore(0)
-        said: list[str] = []
+        words: list[str] = []
 
         def stop(what: str) -> None:
-            said.append(what)
+            words.append(what)
             done.release()
             turn.acquire()
 
@@ -187,7 +187,7 @@ class _Stepping(InMemoryCoordinatorStream):
             try:
                 change_list(self, KEY, lambda _: change, put, next(MARKS))
             finally:
-                said.append("")
+                words.append("")
                 done.release()
 
         thread = threading.Thread(target=run)
@@ -195,10 +195,10 @@ class _Stepping(InMemoryCoordinatorStream):
         while True:
             turn.release()
             done.acquire()
-            if not said[-1]:
+            if not words[-1]:
                 thread.join()
                 return
-            yield said[-1]
+            yield words[-1]
 
 
 def test_a_list_that_breaks_a_rule_for_the_others_sake_is_without_the_change() -> None:

@@ -160,7 +160,7 @@ def test_an_input_that_is_another_topic_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "seen", "said"),
+    ("known", "seen", "expected"),
     [
         ("id-1", "id-1", ""),
         (None, "id-1", ""),
@@ -169,12 +169,14 @@ def test_an_input_that_is_another_topic_is_reported() -> None:
         ("id-1", "id-2", "the input was deleted and recreated (its id is id-2, it was id-1), "),
     ],
 )
-def test_an_input_that_is_lost_is_one_line(known: str | None, seen: str | None, said: str) -> None:
+def test_an_input_that_is_lost_is_one_line(
+    known: str | None, seen: str | None, expected: str
+) -> None:
     """It names the input and what to do."""
     error = lost_input(TOPIC, known, seen)
-    assert (error is None) == (not said)
+    assert (error is None) == (not expected)
     if error is not None:
-        assert str(error).startswith(f"task.inputs = 'kafka.my.topic': {said}")
+        assert str(error).startswith(f"task.inputs = 'kafka.my.topic': {expected}")
         assert "job.input.recreated=begin" in str(error)
 
 
@@ -185,7 +187,7 @@ _ANOTHER = (
 
 
 @pytest.mark.parametrize(
-    ("known", "seen", "said"),
+    ("known", "seen", "lost"),
     [
         (None, None, None),
         (None, "id-1", None),
@@ -195,20 +197,20 @@ _ANOTHER = (
     ],
 )
 def test_only_the_topic_that_is_known_holds_state_and_positions(
-    known: str | None, seen: str | None, said: str | None
+    known: str | None, seen: str | None, lost: str | None
 ) -> None:
     """Of one that nothing is known of none is missed; a missing and another one are reported."""
     state = lost_state(TOPIC, None if known is None else RECORD, seen)
     positions = lost_positions(TOPIC, known, seen)
-    if said is None:
+    if lost is None:
         assert (state, positions) == (None, None)
         return
     assert str(state) == (
-        f"stores.s.changelog = 'kafka.my.topic': {said} the state of the job; bring its records "
+        f"stores.s.changelog = 'kafka.my.topic': {lost} the state of the job; bring its records "
         "back and submit the job again, or begin from nothing by run-job --reset-state"
     )
     assert str(positions) == (
-        f"topic = 'kafka.my.topic': {said} the input positions of the job; begin from nothing by "
+        f"topic = 'kafka.my.topic': {lost} the input positions of the job; begin from nothing by "
         "run-job --reset-state"
     )
 
@@ -239,8 +241,8 @@ def test_the_first_partition_count_of_an_input_stays(
     first: dict[SystemStream, int],
 ) -> None:
     """As long as it is read, and is not recreated with fewer partitions."""
-    for said in counts:
-        _count(stream, said)
+    for count in counts:
+        _count(stream, count)
     assert InputPartitionManager(stream).read() == first
     assert InputPartitionManager(stream).messages(counts[-1]) == ()
 

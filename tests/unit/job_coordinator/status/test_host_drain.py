@@ -68,8 +68,10 @@ def test_a_host_must_be_known() -> None:
 @pytest.mark.parametrize("job", [{"host": "nm1"}, {"host": "nm2"}, {"host": ""}, {}])
 def test_the_host_of_the_am_is_named(job: dict[str, str]) -> None:
     """The AM stays; one of an earlier version does not say where it is."""
-    said = am_stays(NM1, status_of({"job": job}))
-    assert ("the ApplicationMaster runs on nm1, and stays" in str(said)) is (job == {"host": "nm1"})
+    found = am_stays(NM1, status_of({"job": job}))
+    assert ("the ApplicationMaster runs on nm1, and stays" in str(found)) is (
+        job == {"host": "nm1"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,8 +124,10 @@ def test_a_drain_that_is_taken_back_moves_nothing_more() -> None:
 
 def test_a_key_that_is_not_taken_is_named() -> None:
     """With the limit, and where to look."""
-    said = str(not_taken("cluster-manager.drained.hosts"))
-    assert said.startswith("the running job has not taken cluster-manager.drained.hosts in 60000")
+    message = str(not_taken("cluster-manager.drained.hosts"))
+    assert message.startswith(
+        "the running job has not taken cluster-manager.drained.hosts in 60000"
+    )
 
 
 def test_what_stands_on_drained_hosts_is_named() -> None:

@@ -35,7 +35,7 @@ def test_names_and_labels_that_prometheus_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "labels", "said"),
+    ("name", "labels", "expected"),
     [
         ("late-orders", {}, "metric 'late-orders': it must have ASCII letters"),
         ("1st", {}, "metric '1st': it must"),
@@ -55,11 +55,13 @@ def test_names_and_labels_that_prometheus_takes() -> None:
         ("x", {"a": "1" * (MOST_CHARACTERS + 1)}, "give a str of at most 128"),
     ],
 )
-def test_others_are_refused_in_one_line(name: str, labels: Mapping[str, object], said: str) -> None:
+def test_others_are_refused_in_one_line(
+    name: str, labels: Mapping[str, object], expected: str
+) -> None:
     """With the metric's name."""
     with pytest.raises(ValueError, match="metric") as error:
         checked_labels(name, labels)
-    assert said in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -156,7 +156,7 @@ def test_a_cause_without_a_word_of_its_own_is_shown_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "containers", "said"),
+    ("state", "containers", "expected"),
     [
         ("starting", [], "The job has no containers yet"),
         ("ending", [container("0", phase="stopping")], "The job is ending"),
@@ -164,12 +164,12 @@ def test_a_cause_without_a_word_of_its_own_is_shown_as_it_is() -> None:
     ],
 )
 def test_a_job_at_its_beginning_or_end(
-    state: str, containers: list[dict[str, Any]], said: str
+    state: str, containers: list[dict[str, Any]], expected: str
 ) -> None:
     """One sentence without processors."""
     assert (
         first_screen(status_of({"job": {"state": state}, "containers": containers}), 0).headline
-        == said
+        == expected
     )
 
 

@@ -97,12 +97,12 @@ def test_a_failover_that_its_parts_wait_for() -> None:
 
 def test_commands_changes_and_silent_hosts() -> None:
     """An operator's command, owners of its tasks that stop, a home whose launchers are silent."""
-    said = "0-warm@1 has 5 records left to read"
-    placement = {"processor_id": "0", "destination": "nm2", "step": "warming", "waits": said}
+    expected = "0-warm@1 has 5 records left to read"
+    placement = {"processor_id": "0", "destination": "nm2", "step": "warming", "waits": expected}
     change = {"waits": {"0": ["1", "2"]}}
     status = {"placements": [placement], "change": change, "excluded_hosts": ["nm1"]}
     assert found(status, phase="running", last_host="nm1") == [
-        f"for an operator's command to nm2: warming, {said}",
+        f"for an operator's command to nm2: warming, {expected}",
         "for the stop of 1, 2, which own tasks of it",
         "while nm1 is not asked, as its launchers fell silent",
     ]

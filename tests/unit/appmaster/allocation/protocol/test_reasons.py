@@ -214,8 +214,8 @@ def test_a_cluster_that_is_too_small_gets_no_request(machine_with: MachineWith) 
     """With what one needs, and what there is at most."""
     machine = machine_with(container_memory_mb=1024, container_cores=1)
     machine.feed(model({"0": None}), observed(report("a")))
-    (said, *_) = stated(machine, observed(report("a", 512)))
-    assert said.startswith("No host is requested, as none can hold a container: one needs 1024 MB")
+    (found, *_) = stated(machine, observed(report("a", 512)))
+    assert found.startswith("No host is requested, as none can hold a container: one needs 1024 MB")
 
 
 def test_every_kind_is_given_by_a_decision() -> None:

@@ -168,13 +168,13 @@ async def test_what_names_something_is_set_by_the_tool_alone(
     with pytest.raises((ConfigError, WireError)) as refused:
         await page.carry_out(**asked)
     assert page.config() == before
-    said = str(refused.value)
-    assert "\n" not in said
-    assert "evil" not in said
+    message = str(refused.value)
+    assert "\n" not in message
+    assert "evil" not in message
     if key.isprintable():
-        assert key in said
-        assert "a number, a switch or a choice that the running job takes live" in said
-        assert "homeport" in said or "write task.commit.ms" in said
+        assert key in message
+        assert "a number, a switch or a choice that the running job takes live" in message
+        assert "homeport" in message or "write task.commit.ms" in message
 
 
 def _example(key: Key) -> str:
@@ -188,12 +188,12 @@ async def test_every_declared_key_follows_the_rule(page: Page, key: Key) -> None
     is_plain = isinstance(key, IntKey | BoolKey) or (isinstance(key, TextKey) and key.choices != ())
     assert key.is_operators is (is_live and is_plain and key.reach is Reach.NOTHING)
     for name in (key.name, *key.legacy):
-        said = ""
+        message = ""
         try:
             await page.set(key=name, value=_example(key))
         except ConfigError as error:
-            said = str(error)
-        assert ("that the running job takes live" in said) is not key.is_operators
+            message = str(error)
+        assert ("that the running job takes live" in message) is not key.is_operators
 
 
 def test_no_key_with_parts_is_an_operators() -> None:

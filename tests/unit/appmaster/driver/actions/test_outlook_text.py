@@ -53,7 +53,7 @@ def test_each_container_has_a_line(fate: ShownFate, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("written", "line"),
     [
         (None, "the job takes no command now; the command waits until it does"),
         (
@@ -66,7 +66,7 @@ def test_each_container_has_a_line(fate: ShownFate, line: str) -> None:
     ],
 )
 def test_an_answer_that_is_not_good_or_of_a_cancel_is_said(
-    said: WritePlacementResponse | None, line: str
+    written: WritePlacementResponse | None, line: str
 ) -> None:
     """Also where nothing moves."""
-    assert list(outlook_lines(CommandOutlook(said, ()))) == [line]
+    assert list(outlook_lines(CommandOutlook(written, ()))) == [line]

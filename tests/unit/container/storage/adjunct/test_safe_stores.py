@@ -266,8 +266,8 @@ def test_a_store_that_is_behind_its_last_marker_is_at_the_head(
         fill(storage, 150)
         for _ in range(2):
             storage.read()
-        said = (
+        expected = (
             "adjunct store planes/Partition_0 may keep keys that were deleted, until a start fills"
         )
-        assert caplog.text.count(said) == 1
+        assert caplog.text.count(expected) == 1
         assert storage.name_of(P0) == "planes"
