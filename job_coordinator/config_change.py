@@ -6,12 +6,13 @@ not use would stop the job's next start, or be ignored by the one that runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.key_types import IntKey, Liveness
+from homeport.config.declarations.key_types import IntKey, Key, Liveness
 from homeport.config.declarations.operators_file import (
     reaches_out,
     require_of_file,
@@ -43,6 +44,9 @@ _IDENTITY = {
 """{key: why it cannot be set by hand}."""
 FORCE = "--force"
 AT_ONCE = "--at-once"
+_PART = re.compile(r"<(\w+)>")
+_FOUNDS: Mapping[str, Key] = {"store": keys.STORE_FACTORY, "system": keys.SYSTEM_CONSUMER}
+"""{kind of thing: the key that gives the job one}."""
 _IN_THE_FILE = "change it in the properties file"
 _CATCH_UP = keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS
 _SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.name)
@@ -84,6 +88,17 @@ class ConfigChange:
         restarts = f": its containers restart{self._how(is_at_once=is_at_once)}{which}"
         return f"the running job takes it {within}{restarts if diff.restarts_containers else ''}"
 
+    def missing(self, key: str) -> Iterator[str]:
+        """Yield a line where ``key`` is of a store, or a system, that the job does not have."""
+        owners = _owners(key)
+        for kind, name in owners.items():
+            others = (_owners(other).get(kind) for other in self.after if other != key)
+            known = sorted({other for other in others if other is not None})
+            if name not in known and _FOUNDS[kind].parts_of(key) is None:
+                there_are = f", but {listed(known)}" if known else ""
+                rule = f"the job has no {kind} {name!r}{there_are}"
+                yield f"--key = {key!r}: {rule}: the value counts once there is one"
+
     def _how(self, *, is_at_once: bool) -> str:
         """Return the order of the restarts; the JobModel that may move tasks is not at hand."""
         moves_tasks = any(name in _SHAPES_MODEL for name in self.diff.restarts_containers)
@@ -95,6 +110,16 @@ class ConfigChange:
             f", one after the other, standbys first, each watched for {seconds:g} s; where one "
             f"fails, the former value comes back ({AT_ONCE}: all actives together, unwatched)"
         )
+
+
+def _owners(key: str) -> dict[str, str]:
+    """Return {store or system: its name} of what the key is of."""
+    known = keys.declared(key)
+    names = None if known is None else known.parts_of(key)
+    if known is None or names is None:
+        return {}
+    kinds = _PART.findall(known.name)
+    return {kind: name for kind, name in zip(kinds, names, strict=True) if kind in _FOUNDS}
 
 
 def _in_force(key: IntKey, config: Config) -> int:

@@ -21,6 +21,7 @@ from homeport.container.progress.restore_schedule import worker_limits
 from homeport.container.restore.restore_workers import RestoreWorkers
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import DirectoryHeldError, Holder
+from homeport.container.storage.host_survey import samzas_checkpoints
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.status.container_report import ContainerReport, RestoreProgress
@@ -116,10 +117,22 @@ def restore_stores(
     """
     with context.phases.phase("stores"):
         open_stores(storage, context.job, context.permit)
+        _note_checkpoints(storage)
     with context.phases.phase("restore"):
         report = RestoreReport(context.history, context.send)
         workers = restore_workers(context.job, context.pause)
         return storage.restore(KafkaChangelogReader(readers), report, workers)
+
+
+def _note_checkpoints(storage: ContainerStorage) -> None:
+    left = samzas_checkpoints(store.directory.path for store in storage.logged)
+    if left:
+        _LOG.warning(
+            "nothing reads %d directories of Samza's store checkpoints, such as %s: homeport clean "
+            "removes them",
+            len(left),
+            left[0],
+        )
 
 
 def restore_workers(job: ContainerJob, pause: Callable[[float], None]) -> RestoreWorkers:

@@ -116,6 +116,12 @@ def kind_of(directory: PurePosixPath, known: Mapping[PurePosixPath, Owner]) -> D
     return DirectoryKind.CHECKPOINT if match else DirectoryKind.VANISHED_TASK
 
 
+def checkpointed(name: str) -> str | None:
+    """Return the directory of the task whose checkpoint of Samza's ``name`` is; None: of none."""
+    match = _CHECKPOINT.fullmatch(name)
+    return None if match is None else match["task"]
+
+
 def judged(
     kind: DirectoryKind, owner: Owner | None, *, is_held: bool, age_ms: int, limit_ms: int
 ) -> Verdict:

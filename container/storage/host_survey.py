@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.progress import offset_file
+from homeport.container.progress.host_directories import checkpointed
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
 from homeport.container.storage.directory import DirectoryFiles
@@ -70,6 +71,22 @@ def folders_in(path: Path) -> list[Path]:
         e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")
     )
     return [path / name for name in names]
+
+
+def samzas_checkpoints(stores: Iterable[Path]) -> list[Path]:
+    """Return the directories of Samza's checkpoints beside the task directories ``stores``.
+
+    StoreError: a folder may not be read.
+    """
+    tasks: dict[Path, set[str]] = {}
+    for path in stores:
+        tasks.setdefault(path.parent, set()).add(path.name)
+    return [
+        found
+        for folder, names in tasks.items()
+        for found in folders_in(folder)
+        if checkpointed(found.name) in names
+    ]
 
 
 def extent_of(directory: Path) -> Extent:

@@ -347,8 +347,30 @@ def test_writer_tool_moves_a_processor_with_its_tasks(
     assert locality.read_processors() == {ProcessorId("0"): Host("nm2")}
     arguments = ("--type", MessageType.SET_CONTAINER_HOST.value, "--key", "7", "--value", "NM2")
     unknown = _run_writer(config, tmp_path, *arguments)
-    line = "warning: processor '7': the job has 0; the record has no effect\n"
+    line = (
+        "warning: --key = '7': the job has no processor of that id, but 0: the record is read once "
+        "there is one\n"
+    )
     assert (unknown.returncode, unknown.stderr) == (0, line)
+    store.catch_up()
+    assert store.latest(MessageType.SET_CONTAINER_HOST)["7"].value("host") == "nm2"
+
+
+def test_writer_tool_says_that_the_job_has_no_such_task(
+    config: Config, store: CoordinatorStreamStore, tmp_path: Path
+) -> None:
+    """In one line; the record is written all the same, as the task may come."""
+    assigned = {TaskName("Partition 0"): ProcessorId("0")}
+    store.write(TaskAssignmentManager(store).messages(assigned))
+    arguments = ("--type=set-changelog", "--key=Partition 9", "--value=9")
+    unknown = _run_writer(config, tmp_path, *arguments)
+    line = (
+        "warning: --key = 'Partition 9': the job has no task of that name, but Partition 0: the "
+        "record is read once there is one\n"
+    )
+    assert (unknown.returncode, unknown.stderr) == (0, line)
+    store.catch_up()
+    assert ChangelogPartitionManager(store).read() == {TaskName("Partition 9"): 9}
 
 
 def test_writer_tool_gives_no_task_the_state_of_another(
@@ -409,6 +431,19 @@ def test_writer_tool_refuses_a_key_that_no_program_reads(
     assert forced.stdout.startswith("no program reads it: nothing changes\n")
     store.catch_up()
     assert [*store.latest("set-config")] == ["task.comit.ms"]
+
+
+def test_writer_tool_says_that_the_job_has_no_such_store(
+    config: Config, store: CoordinatorStreamStore, tmp_path: Path
+) -> None:
+    """In one line; the record is written all the same, as the store may come."""
+    key = "stores.nope.rocksdb.compression"
+    done = _run_writer(config, tmp_path, "--type=set-config", f"--key={key}", "--value=lz4")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"warning: --key = '{key}': the job has no store 'nope'")
+    assert done.stderr.count("\n") == 1
+    store.catch_up()
+    assert store.latest("set-config")[key].value("value") == "lz4"
 
 
 def test_writer_tool_refuses_in_one_line(kafka: str, tmp_path: Path) -> None:

@@ -37,10 +37,12 @@ CATCH_UP_MS = 1000
 log = logging.getLogger("figures")
 
 
-def writing(job: Job, key: str, *value: str) -> subprocess.Popen[str]:
+def writing(
+    job: Job, key: str, *value: str, kind: str = MessageType.SET_CONFIG.value
+) -> subprocess.Popen[str]:
     """``coordinator-stream-writer`` as it begins to set the key; without a value it deletes it."""
     what = [f"--value={value[0]}"] if value else ["--delete"]
-    argv = [f"--config-path={job.path}", "--type=set-config", f"--key={key}", *what]
+    argv = [f"--config-path={job.path}", f"--type={kind}", f"--key={key}", *what]
     return subprocess.Popen(
         [sys.executable, "-m", WRITER, *argv],
         env=job.environment,
@@ -299,8 +301,22 @@ def test_a_tuning_key_is_in_effect_without_a_restart(make_job: Callable[[str], J
     assert (line["processor"], line["epoch"], line["level"]) == ("0", before["0"], "INFO")
     assert "log_level INFO" in line["message"]
     assert (job.pids(), epochs(job)) == (pids, before)
-    job.kill()
-    job.judge_history()
+    home = job.containers()["0"]["host"]
+    for stopped in (False, True):
+        if stopped:
+            job.kill()
+            job.judge_history()
+        unknown = placed(job, "9", home)
+        assert "--key = '9': the job has no processor of that id, but 0" in unknown
+        nowhere = placed(job, "0", "nm9")
+        assert "--value = 'nm9': it is no live host of the cluster" in nowhere
+        assert f"the processor starts elsewhere while it is so; its home was {home}" in nowhere
+        assert "warning" not in placed(job, "0", home)
+
+
+def placed(job: Job, processor: str, host: str) -> str:
+    """What coordinator-stream-writer prints that gives the processor that home."""
+    return ended(writing(job, processor, host, kind=MessageType.SET_CONTAINER_HOST.value))
 
 
 def logged(job: Job, processor: str) -> list[dict[str, Any]]:

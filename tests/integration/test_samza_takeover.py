@@ -215,7 +215,7 @@ def write_metadata(job: Job, samza: SamzaPeer, tasks: dict[int, Task]) -> None:
         )
         for partition in range(PARTITIONS)
     }
-    samza.ask("deploy", {**job.values, **servers})
+    samza.ask("deploy", {**job.values, **servers, "app.run.id": "run-1"})
     samza.ask(
         "manage",
         {
@@ -229,6 +229,8 @@ def write_metadata(job: Job, samza: SamzaPeer, tasks: dict[int, Task]) -> None:
         },
     )
     samza.ask("checkpoint", {names[p]: {ssps[p]: str(t.last)} for p, t in tasks.items()})
+    samza.ask("startpoint", [ssps[0], names[0], "0"])
+    samza.ask("drain")
 
 
 def snapshots(job: Job, samza: SamzaPeer) -> dict[str, dict[str, Any]]:
@@ -250,7 +252,8 @@ def test_a_job_that_samza_made_goes_on_with_its_state(
 ) -> None:
     """Assignment, localities, changelogs by their mapping, and positions are taken over.
 
-    Samza's serde reads the snapshots of its metrics.
+    Samza's serde reads the snapshots of its metrics. What it has left, and nothing reads, is named:
+    a startpoint, a drain, directories on its hosts; once.
 
     Each record is counted once: those before the take-over by Samza, the others here. Without the
     checkpoints all would be counted twice, without the mapping in the stores of other tasks.
@@ -273,7 +276,12 @@ def test_a_job_that_samza_made_goes_on_with_its_state(
     write_changelog(job, samza, tasks)
     write_metadata(job, samza, tasks)
     job.produce(200, first=DONE)
-    job.run()
+    done = job.call("run")
+    assert done.returncode == 0, done.stderr
+    lines = ("startpoints of Samza are not read: kafka", "in the coordinator stream: 1 samza-drain")
+    for line in (*lines, "directories of the Samza job's stores on nm1, nm2 are not used"):
+        assert done.stderr.count(line) == 1, done.stderr
+    job.learn(done.stdout)
     containers = job.wait_until_running()
     assert {p: c["host"] for p, c in containers.items()} == {"0": "nm2", "1": "nm1"}
     job.expects(DONE + 200)
@@ -350,6 +358,9 @@ def test_a_job_that_samza_ran_goes_on_here_however_it_ended(
     assert sum(trim["keys"] for trim in trims) > 0
     reasons = {line["reason"] for line in job.history("restore-started")}
     assert reasons == {"the store names no changelog position"}
+    logs = "".join(job.operator("logs", p).stdout for p in job.containers())
+    assert "directories of Samza's store checkpoints" in logs
+    assert "startpoints" not in done.stderr
     job.end()
     if ending is Ending.SIGKILL:
         goes_on_in_samza_and_here(job, tmp_path)

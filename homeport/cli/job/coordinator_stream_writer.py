@@ -5,21 +5,23 @@ Source: COORD, "Coordinator Stream Writer".
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.cli.job.job_view import CONFIGURED_BY_FILE, JobView, open_job
-from homeport.cli.job.placement_request import check
-from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, warn
+from homeport.cli.job.placement_request import NOT_LIVE, host_fault
+from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, note, warn
 from homeport.cli.usage import run_app, run_program
 from homeport.config.config import INT_MAX, Config
 from homeport.config.declarations.key_types import ListKey
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.secret_names import has_secret, shown_value
 from homeport.job_coordinator.config_change import (
     AT_ONCE,
@@ -44,10 +46,10 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskModeManager,
 )
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName, host_of
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName, host_of
 from homeport.job_coordinator.model.job_model import TaskMode
 from homeport.job_coordinator.model.list_change import ListChange
-from homeport.job_coordinator.model.placement import ANY_HOST
+from homeport.job_coordinator.ui.first_screen import listed
 
 
 class WritableType(StrEnum):
@@ -134,12 +136,15 @@ def _write(
 ) -> str:
     meaning, warnings = "used from the job's next start", list[str]()
     if message.type == MessageType.SET_CONFIG:
-        meaning = _checked(job, message).meaning(
+        change = _checked(job, message)
+        meaning = change.meaning(
             is_running=job.running is not None, restarting=_actives(job), is_at_once=how.is_at_once
         )
+        warnings += () if message.is_tombstone else change.missing(message.key)
     elif message.type == MessageType.SET_CHANGELOG:
         partition = None if message.is_tombstone else wire.changelog_partition(message)
         ChangelogPartitionManager(job.stream).refuse(TaskName(message.key), partition)
+        warnings = task_warnings(job, message)
     else:
         warnings = placement_warnings(job, message)
     warn(warnings)
@@ -186,20 +191,52 @@ def _actives(job: JobView) -> frozenset[str]:
     return frozenset(p for t, p in owners if modes.get(t) is not TaskMode.STANDBY)
 
 
+def task_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
+    """Return one line where the job has no task of that name."""
+    known = sorted(TaskAssignmentManager(job.stream).read())
+    return [] if message.is_tombstone else _unknown(message, known, "task of that name")
+
+
 def placement_warnings(job: JobView, message: CoordinatorStreamMessage) -> list[str]:
-    """Return why a running job would refuse such a move, one line each."""
+    """Return one line where the job lacks that processor, or cannot place it on that host.
+
+    The line has the host from which the record takes the processor's home.
+    """
     job.require_on_yarn(message.type)
-    known = {*TaskAssignmentManager(job.stream).read().values()}
-    if job.running is not None:
-        host = ANY_HOST if message.is_tombstone else host_of(wire.host(message) or "")
-        try:
-            check(job.running.client.status(), message.key, host)
-        except ConfigError as error:
-            return [f"{error}; the record has no effect"]
-    elif known and message.key not in known:
-        there_are = ", ".join(sorted(known))
-        return [f"processor {message.key!r}: the job has {there_are}; the record has no effect"]
-    return []
+    if message.is_tombstone:
+        return []
+    status = None if job.running is None else job.running.client.status()
+    if status is None:
+        known = sorted({*TaskAssignmentManager(job.stream).read().values()})
+    else:
+        known = [container.processor_id for container in status.containers]
+    missing = _unknown(message, known, "processor of that id")
+    if missing:
+        return missing
+    host = host_of(wire.host(message) or "")
+    fault = _fault_by_yarn(host) if status is None else host_fault(status, host)
+    if fault is None:
+        return []
+    former = LocalityManager(job.stream).read_processors().get(ProcessorId(message.key), host)
+    place = "" if former == host else f"; its home was {former}"
+    return [f"--value = {host!r}: {fault}: the processor starts elsewhere while it is so{place}"]
+
+
+def _unknown(message: CoordinatorStreamMessage, known: Sequence[str], what: str) -> list[str]:
+    if not known or message.key in known:
+        return []
+    rule = f"the job has no {what}, but {listed(known)}"
+    return [f"--key = {message.key!r}: {rule}: the record is read once there is one"]
+
+
+def _fault_by_yarn(host: Host) -> str | None:
+    """Return why YARN has no place on ``host`` now; None: it has, or cannot be asked from here."""
+    try:
+        hosts = ResourceManagerRest.from_environment(os.environ).running_hosts()
+    except UnavailableError as error:
+        note(f"note: whether the cluster has the host {host!r} is not checked: {error}")
+        return None
+    return None if host in hosts else f"{NOT_LIVE}; there are {listed(sorted(hosts))}"
 
 
 def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
@@ -305,6 +342,7 @@ def command(  # noqa: PLR0913 - one for each option
     it is deleted here; run-job says so. Whether a running job takes it at once, restarts its
     containers, and which, or waits for its next deployment is printed before it is written. Other
     types are used from its next start. A task keeps the changelog partition that has its state.
+    A task, processor, host, store or system that the job does not have is warned of.
     """
     require_one("--value", key, value, delete=delete)
     given, how = loaded(config_path, config), How(force, dry_run, at_once)

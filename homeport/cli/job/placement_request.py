@@ -50,6 +50,10 @@ NoWait = Annotated[
     bool, typer.Option("--no-wait", help="Do not wait for the answer; print the id of the request.")
 ]
 
+NOT_LIVE = "it is no live host of the cluster"
+_DRAINED = "it is drained, so that no container is placed there"
+_SILENT = "it has fallen silent and is not asked"
+
 _POLL_S = 0.5
 _AM_POLL_S = 10.0
 _SILENCE_S = 300.0
@@ -129,25 +133,27 @@ def check(status: ShownStatus, processor: str, destination: str) -> None:
     known = [str(container.processor_id) for container in status.containers]
     if processor not in known:
         raise ConfigError("PROCESSOR", processor, "the job has none of that id", _one_of(known))
-    words = {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN, CANCEL}
-    hosts = status.hosts
-    if destination in words or not hosts:
+    if destination in {ANY_HOST, LAST_SEEN, FORCE_RESTART_LAST_SEEN, CANCEL}:
         return
-    if destination not in hosts:
-        raise ConfigError(
-            "HOST", destination, "it is no live host of the cluster", _one_of([*hosts, "any"])
-        )
-    if destination in status.drained_hosts:
-        raise ConfigError(
-            "HOST",
-            destination,
-            "it is drained, so that no container is placed there",
-            f"take that back: homeport drain {destination} --undo",
-        )
-    if destination in status.excluded_hosts:
-        raise ConfigError(
-            "HOST", destination, "it has fallen silent and is not asked", "try another, or later"
-        )
+    fault = host_fault(status, destination)
+    if fault is not None:
+        remedy = {
+            NOT_LIVE: _one_of([*status.hosts, "any"]),
+            _DRAINED: f"take that back: homeport drain {destination} --undo",
+            _SILENT: "try another, or later",
+        }
+        raise ConfigError("HOST", destination, fault, remedy[fault])
+
+
+def host_fault(status: ShownStatus, host: str) -> str | None:
+    """Return why the job places no container on ``host`` now; None: it may, or knows no hosts."""
+    if not status.hosts:
+        return None
+    if host not in status.hosts:
+        return NOT_LIVE
+    if host in status.drained_hosts:
+        return _DRAINED
+    return _SILENT if host in status.excluded_hosts else None
 
 
 def is_there(status: ShownStatus, processor: str, destination: str) -> bool:

@@ -15,6 +15,7 @@ from homeport.appmaster.upgrade.messages import in_brief
 from homeport.cli.options import note, warn
 from homeport.cli.yarn import state_reset
 from homeport.cli.yarn.job import Job
+from homeport.cli.yarn.left_behind import left_behind
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
@@ -64,6 +65,7 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
     if job.has_stream():
         with job.stream() as store:
             before = with_own_places(ConfigManager(store).read(), job.config)
+            warn(left_behind(job.config, store))
             if not reset_state:
                 forms = StateFactManager(store).forms()
                 require_unchanged(store, job.config)

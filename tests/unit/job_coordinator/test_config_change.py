@@ -53,6 +53,41 @@ def changed(
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        (
+            "stores.plane.rocksdb.compression",
+            "lz4",
+            "no store 'plane', but planes: the value counts",
+        ),
+        ("systems.kafak.samza.offset.default", "oldest", "no system 'kafak', but kafka: the value"),
+        ("stores.planes.rocksdb.compression", "lz4", None),
+        ("stores.new.factory", "rocksdb", None),
+        ("stores.default.changelog.replication.factor", "1", None),
+        ("systems.other.consumer.bootstrap.servers", "localhost:1", None),
+        ("systems.kafka.samza.offset.default", "oldest", None),
+        ("my.own", "1", None),
+    ],
+)
+def test_a_store_or_a_system_that_the_job_lacks_is_one_line(
+    key: str, value: str, line: str | None
+) -> None:
+    """With those that it has; the key that makes one is no mistake."""
+    found = [*ConfigChange(GOOD, GOOD.merged({key: value})).missing(key)]
+    assert len(found) == (line is not None)
+    assert all(str(line) in said for said in found)
+
+
+def test_a_job_without_stores_has_none_to_name() -> None:
+    """The line ends where there is nothing to list."""
+    key = "stores.plane.rocksdb.compression"
+    (line,) = ConfigChange(Config(), Config({key: "lz4"})).missing(key)
+    assert line == (
+        f"--key = '{key}': the job has no store 'plane': the value counts once there is one"
+    )
+
+
+@pytest.mark.parametrize(
     ("key", "value", "meaning"),
     [
         ("job.container.count", "3", "the running job takes it within 2000 ms"),

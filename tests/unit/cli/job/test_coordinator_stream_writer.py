@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
+from small_jobs import KEYS
+from statuses import status_of
 from stream_in_memory import InMemoryCoordinatorStream
 from typer.testing import CliRunner
 
-from homeport.cli.job.coordinator_stream_writer import WritableType, app, message_of, messages_for
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.cli.job.coordinator_stream_writer import (
+    WritableType,
+    app,
+    message_of,
+    messages_for,
+    placement_warnings,
+    task_warnings,
+)
+from homeport.cli.job.job_view import JobView, RunningJob
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.task_assignment import TaskAssignmentManager
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 
 
 def test_each_type_is_the_message_of_its_name() -> None:
@@ -60,6 +75,106 @@ def test_a_processors_host_is_that_of_its_tasks() -> None:
         ("set-container-host-assignment", "0", True),
     ]
     assert messages_for(wire.set_config("a", "b"), assignment) == (wire.set_config("a", "b"),)
+
+
+STATUS: dict[str, Any] = {
+    "containers": [{"processor_id": "0"}, {"processor_id": "1"}],
+    "hosts": ["nm1", "nm2", "nm3", "nm4"],
+    "drained_hosts": ["nm3"],
+    "excluded_hosts": ["nm4"],
+}
+
+
+def _job(stream: InMemoryCoordinatorStream, *, runs: bool) -> JobView:
+    running = SimpleNamespace(client=SimpleNamespace(status=lambda: status_of(STATUS)))
+    return JobView(Config(KEYS), "topic", stream, cast("RunningJob", running) if runs else None)
+
+
+@pytest.fixture
+def stream() -> InMemoryCoordinatorStream:
+    """Of a job with two processors of one task each; the first has its home on nm1."""
+    made = InMemoryCoordinatorStream()
+    tasks = {TaskName("t0"): ProcessorId("0"), TaskName("t1"): ProcessorId("1")}
+    made.write(TaskAssignmentManager(made).messages(tasks))
+    LocalityManager(made).write(ProcessorId("0"), [TaskName("t0")], Host("nm1"), None)
+    made.catch_up()
+    return made
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_processor_that_the_job_lacks_is_one_line(
+    stream: InMemoryCoordinatorStream, *, runs: bool
+) -> None:
+    """The operator hears what there is, and when the record counts; a deletion is no mistake."""
+    unknown = wire.set_container_host_assignment("7", "nm9")
+    assert placement_warnings(_job(stream, runs=runs), unknown) == [
+        (
+            "--key = '7': the job has no processor of that id, but 0, 1: the record is read once "
+            "there is one"
+        )
+    ]
+    gone = wire.tombstone("set-container-host-assignment", "7")
+    assert placement_warnings(_job(stream, runs=runs), gone) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "rule"),
+    [
+        ("nm9", "it is no live host of the cluster"),
+        ("nm3", "it is drained, so that no container is placed there"),
+        ("nm4", "it has fallen silent and is not asked"),
+        ("nm2", None),
+    ],
+)
+def test_a_host_that_takes_no_container_is_one_line(
+    stream: InMemoryCoordinatorStream, host: str, rule: str | None
+) -> None:
+    """With the home that the record has taken from the processor, if it had another one."""
+    job = _job(stream, runs=True)
+    begin = f"--value = {host!r}: {rule}: the processor starts elsewhere while it is so"
+    for processor, place in (("0", "; its home was nm1"), ("1", "")):
+        found = placement_warnings(job, wire.set_container_host_assignment(processor, host))
+        assert found == ([] if rule is None else [f"{begin}{place}"])
+
+
+def test_yarn_says_which_hosts_a_stopped_job_has(
+    stream: InMemoryCoordinatorStream,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where it cannot be asked from here, a note says so."""
+    job = _job(stream, runs=False)
+    message = wire.set_container_host_assignment("0", "nm9")
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    assert placement_warnings(job, message) == []
+    note = "note: whether the cluster has the host 'nm9' is not checked: HADOOP_CONF_DIR is not set"
+    assert capsys.readouterr().err.startswith(note)
+    hosts = frozenset({Host("nm1"), Host("nm2")})
+    monkeypatch.setattr(ResourceManagerRest, "running_hosts", lambda _self: hosts)
+    here = ResourceManagerRest((), "nowhere")
+    monkeypatch.setattr(ResourceManagerRest, "from_environment", lambda _environment: here)
+    assert placement_warnings(job, message) == [
+        (
+            "--value = 'nm9': it is no live host of the cluster; there are nm1, nm2: the processor "
+            "starts elsewhere while it is so; its home was nm1"
+        )
+    ]
+    assert placement_warnings(job, wire.set_container_host_assignment("0", "nm2")) == []
+
+
+def test_a_task_that_the_job_lacks_is_one_line(stream: InMemoryCoordinatorStream) -> None:
+    """A job without tasks may get any; a deletion is no mistake."""
+    job = _job(stream, runs=False)
+    assert task_warnings(job, wire.set_changelog("t0", 0)) == []
+    assert task_warnings(job, wire.set_changelog("t9", 9)) == [
+        (
+            "--key = 't9': the job has no task of that name, but t0, t1: the record is read once "
+            "there is one"
+        )
+    ]
+    assert task_warnings(job, wire.tombstone("set-changelog", "t9")) == []
+    new = _job(InMemoryCoordinatorStream(), runs=False)
+    assert task_warnings(new, wire.set_changelog("t9", 9)) == []
 
 
 @pytest.mark.parametrize("extra", [[], ["--value", "1", "--delete"]])

@@ -15,6 +15,7 @@ from homeport.container.progress.host_directories import (
     DirectoryKind,
     HostRole,
     Owner,
+    checkpointed,
     duration_ms,
     freed_bytes,
     judged,
@@ -72,6 +73,19 @@ def test_every_directory_is_of_one_kind(name: str, kind: DirectoryKind) -> None:
     """A store of a task, a checkpoint of Samza's, or of a task or store that is gone."""
     known = owners(["counts"], CONTAINERS, {}, {}, NM1)
     assert kind_of(PurePosixPath(name), known) is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [
+        ("Partition_9-1700000000000-123456", "Partition_9"),
+        ("Partition_9-1-2-3", "Partition_9-1"),
+        ("Partition_9", None),
+    ],
+)
+def test_a_checkpoint_of_samzas_has_the_directory_of_its_task(name: str, task: str | None) -> None:
+    """Which stands before two numbers."""
+    assert checkpointed(name) == task
 
 
 def _is_removed(role: HostRole | None, kind: DirectoryKind, age_ms: int) -> tuple[bool, str]:

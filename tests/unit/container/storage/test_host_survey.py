@@ -32,6 +32,7 @@ from homeport.container.storage.host_survey import (
     folders_in,
     found_directories,
     offset_texts,
+    samzas_checkpoints,
     state_found,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -51,6 +52,18 @@ def _made(path: Path) -> StoreDirectory:
     store.close()
     directory.write_offset(7)
     return directory
+
+
+def test_the_checkpoints_of_samza_are_found_beside_their_stores(tmp_path: Path) -> None:
+    """Of the tasks that are named, in each store; nothing else that lies there."""
+    made = ("s/Partition_0", "s/Partition_0-17-18", "s/Partition_0-old", "s/Partition_1-17-18")
+    for name in (*made, "other/Partition_0", "other/Partition_0-1-2"):
+        (tmp_path / name).mkdir(parents=True)
+    stores = [tmp_path / "s" / "Partition_0", tmp_path / "other" / "Partition_0"]
+    assert samzas_checkpoints(stores) == [
+        tmp_path / "s" / "Partition_0-17-18",
+        tmp_path / "other" / "Partition_0-1-2",
+    ]
 
 
 def test_the_survey_finds_what_a_start_would_find(tmp_path: Path) -> None:
