@@ -89,7 +89,7 @@ ALL: tuple[SamzaKey, ...] = (
         twin_default="1",
     ),
     *_keys(
-        "the command that starts a job says where it runs",
+        "the command that starts a job decides where it runs",
         "job.factory.class",
         remedy="remove it, and start the job by run-job (on YARN), homeport run-local (on this "
         "machine) or homeport run-processor (under ZooKeeper)",
@@ -136,7 +136,7 @@ ALL: tuple[SamzaKey, ...] = (
         "job.container.heartbeat.monitor.enabled yarn.container.heartbeat.<part>",
     ),
     *_keys(
-        "task.max.concurrency says how many calls of process run at once in a container",
+        "task.max.concurrency sets how many calls of process run at once in a container",
         "job.container.thread.pool.size job.container.task.executor.factory",
         harmless="0 1",
     ),

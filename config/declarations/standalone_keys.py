@@ -75,7 +75,7 @@ JOB_LOCATION_ID = OwnTextKey(
     "same one share their folders of state; default the host name",
 )
 SAMZAS_LOCATION = "org.apache.samza.runtime.DefaultLocationIdProviderFactory"
-"""Says what happens without a provider."""
+"""Samza's default, which takes the host name as happens here without a provider."""
 JOB_LOCATION_ID_PROVIDER_FACTORY = ClassKey(
     "job.location-id.provider.factory",
     "a class of the job's own, module:Class, that says where a standalone processor runs, in "
@@ -85,7 +85,7 @@ JOB_LOCATION_ID_PROVIDER_FACTORY = ClassKey(
     what="provider of locations",
     known=(SAMZAS_LOCATION,),
     has_own=True,
-    otherwise="remove it where the host name says it, else set job.location-id, or name a "
+    otherwise="remove it where the host name is meant, else set job.location-id, or name a "
     "LocationIdProvider of the job's own as module:Class",
 )
 JOB_CONTAINER_MIXED_ROLES = OwnBoolKey(
