@@ -32,10 +32,10 @@ def name() -> Iterator[str]:
     LocalCluster(own).down(keep_logs=False)
 
 
-def _local(name: str, *words: str, records: str = "") -> str:
-    """What a command of ``homeport local`` prints; it succeeds."""
+def _run(name: str, *words: str, records: str = "") -> subprocess.CompletedProcess[str]:
+    """A command of ``homeport local``, which has ended."""
     command = [sys.executable, "-m", "homeport.cli.main", "local", *words]
-    done = subprocess.run(
+    return subprocess.run(
         [*command, "--name", name],
         input=records,
         capture_output=True,
@@ -43,6 +43,11 @@ def _local(name: str, *words: str, records: str = "") -> str:
         timeout=_LIMIT_S,
         check=False,
     )
+
+
+def _local(name: str, *words: str, records: str = "") -> str:
+    """What a command of ``homeport local`` prints; it succeeds."""
+    done = _run(name, *words, records=records)
     assert done.returncode == 0, done.stderr
     assert "rdkafka" not in done.stderr
     if "--json" in words:
@@ -64,6 +69,11 @@ def test_a_cluster_is_used_by_commands_alone(name: str) -> None:
     _local(name, "send", "orders", records="ann=7\nno key\n")
     assert _local(name, "read", "orders") == "ann\t5\nbob\t\nann\t7\n\tno key\n"
     assert len(_local(name, "read", "orders", "--json").splitlines()) == 4
+    short = _run(name, "read", "orders", "--count", "5", "--timeout", "1")
+    assert (short.returncode, len(short.stdout.splitlines())) == (1, 4)
+    assert short.stderr.startswith("error: orders: 4 of 5 records, and none further within 1 s ")
+    warned = _run(name, "send", "odd", "plain").stderr.splitlines()
+    assert [line[:26] for line in warned] == ["warning: 1 of 1 records se"] * 2
     client = KazooClient(variables["HOMEPORT_ZOOKEEPER"])
     client.start(timeout=_LIMIT_S)
     try:

@@ -8,15 +8,16 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from msgspec import Struct
+from msgspec import DecodeError, Struct, json
 
 from homeport.cli.local.common import DEFAULT_NAME, Name, running, show
-from homeport.cli.options import AsJson, described, new_app
+from homeport.cli.options import AsJson, Progress, described, new_app, warn
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
@@ -26,6 +27,10 @@ from homeport.local_cluster.errors import ClusterError
 
 _LIMIT_S = 30.0
 _POLL_S = 0.5
+_PROGRESS_S = 5.0
+_WAIT_S = 60.0
+"""How long ``read`` waits for a further record where no option sets it."""
+_SHOWN = 40
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
@@ -51,21 +56,32 @@ def send(
     """Sends records to a topic of the cluster's Kafka, and makes the topic if it is not there.
 
     What is before the first = is the key; a record without = has no key. KEY= is a record without
-    a value, which deletes the key.
+    a value, which deletes the key. A record without a key, or with a value that is no JSON, is sent
+    with a warning.
     """
     if not _TOPIC.fullmatch(topic):
         rule = "a topic's name has at most 249 letters, digits and characters of ._-"
         raise ConfigError("TOPIC", topic, rule, "give another name")
     servers = _reached(name)
-    pairs = (pair(text.rstrip("\n")) for text in (records or sys.stdin) if text.strip())
+    remarks = SendRemarks()
+    pairs = (remarks.noted(text.rstrip("\n")) for text in (records or sys.stdin) if text.strip())
     _make(servers, topic, partitions)
-    show(f"{topic}: {_sent(servers, topic, pairs)} records sent")
+    sent = _sent(servers, topic, pairs)
+    warn(remarks.lines())
+    show(f"{topic}: {sent} records sent")
 
 
 @app.command(short_help="print the records of a topic")
 @described(
     follow=typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C."),
     count=typer.Option("--count", min=1, help="Wait for so many records, print them, and end."),
+    timeout=typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.0,
+        help="End with exit code 1 after so long without a further record; default: "
+        f"{_WAIT_S:g}, with --follow never.",
+    ),
 )
 def read(
     topic: Topic,
@@ -73,12 +89,13 @@ def read(
     name: Name = DEFAULT_NAME,
     follow: bool = False,
     count: int | None = None,
+    timeout: float | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Prints the committed records of a topic from its beginning: key, tab, value.
 
     Without --follow and --count it ends where the topic ends now. With --count the topic need not
-    be there yet.
+    be there yet; while it waits, a line on standard error has the number reached.
 
     --json: one object per line, with partition, offset, key and value.
     """
@@ -93,7 +110,8 @@ def read(
     )
     try:
         waits = follow or count is not None
-        messages = _messages(consumer, topic, waits=waits)
+        limit_s = _WAIT_S if timeout is None and not follow else timeout
+        messages = _messages(consumer, topic, Wait(topic, count, limit_s), waits=waits)
         for message in itertools.islice(messages, count):
             place = message.partition() or 0, message.offset() or 0
             text = record_line(place, message.key(), message.value(), as_json=as_json)
@@ -112,6 +130,64 @@ def pair(text: str) -> tuple[bytes | None, bytes | None]:
     return key.encode() or None, value.encode() or None
 
 
+@dataclass(slots=True)
+class SendRemarks:
+    """Counts the records that a job of a template would refuse, and holds the first of a kind."""
+
+    sent: int = 0
+    found: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """{kind: its first record, how many there are}."""
+
+    def noted(self, text: str) -> tuple[bytes | None, bytes | None]:
+        """Return the record of ``text``, as ``pair`` does, and note what is odd about it."""
+        key, value = pair(text)
+        self.sent += 1
+        if key is None:
+            self._note("without a key, which KEY=VALUE gives", text)
+        if value is not None and not _is_json(value):
+            self._note("with a value that is no JSON, which most jobs read", text)
+        return key, value
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each kind: how many there are, and the first."""
+        for kind, (first, number) in self.found.items():
+            yield f"{number} of {self.sent} records sent {kind}; the first: {first!r}"
+
+    def _note(self, kind: str, text: str) -> None:
+        first, number = self.found.get(kind, (text[:_SHOWN], 0))
+        self.found[kind] = first, number + 1
+
+
+class Wait:
+    """Reports how many records have come, and ends a wait for the next one.
+
+    ``count``: how many are wanted; None: all, and no progress is printed. ``limit_s``: how long the
+    next one may take; None: without end.
+    """
+
+    def __init__(self, topic: str, count: int | None, limit_s: float | None) -> None:
+        self._topic, self._count, self._limit_s = topic, count, limit_s
+        self._reached, self._since_s = 0, time.monotonic()
+        self._progress = Progress(_PROGRESS_S, after_s=_PROGRESS_S)
+
+    def came(self) -> None:
+        """Count a record; the time for the next one begins."""
+        self._reached += 1
+        self._since_s = time.monotonic()
+
+    def goes_on(self) -> None:
+        """Report the number reached, if it is time; ClusterError: the wait was too long."""
+        of = "" if self._count is None else f" of {self._count}"
+        reached = f"{self._reached}{of} records"
+        if self._limit_s is not None and time.monotonic() - self._since_s >= self._limit_s:
+            raise ClusterError(
+                f"{self._topic}: {reached}, and none further within {self._limit_s:g} s "
+                "(--timeout); homeport status --config-path=FILE shows whether the job runs"
+            )
+        if self._count is not None:
+            self._progress.show(f"{reached}; Ctrl-C ends")
+
+
 class ReadRecord(Struct, frozen=True):
     """One record of a topic, for a script."""
 
@@ -127,6 +203,14 @@ def record_line(place: tuple[int, int], key: object, value: object, *, as_json: 
     if as_json:
         return json_text(ReadRecord(*place, *texts))
     return "\t".join("" if text is None else text for text in texts)
+
+
+def _is_json(value: bytes) -> bool:
+    try:
+        json.decode(value)
+    except DecodeError:
+        return False
+    return True
 
 
 def _text(data: object) -> str | None:
@@ -184,10 +268,11 @@ def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes 
     return count
 
 
-def _messages(consumer: Consumer, topic: str, *, waits: bool) -> Iterator[Message]:
-    """Yield the records of all partitions, to the end of each, or without end."""
+def _messages(consumer: Consumer, topic: str, wait: Wait, *, waits: bool) -> Iterator[Message]:
+    """Yield the records of all partitions, to the end of each, or as long as ``wait`` allows."""
     found = consumer.list_topics(timeout=_LIMIT_S).topics
     while waits and topic not in found:
+        wait.goes_on()
         time.sleep(_POLL_S)  # Kafka has no call that waits for a topic
         found = consumer.list_topics(timeout=_LIMIT_S).topics
     if topic not in found:
@@ -198,9 +283,11 @@ def _messages(consumer: Consumer, topic: str, *, waits: bool) -> Iterator[Messag
     while open_ones or waits:
         message = consumer.poll(_POLL_S)
         if message is None:
+            wait.goes_on()
             continue
         error = message.error()
         if error is None:
+            wait.came()
             yield message
         elif error.name() == "_PARTITION_EOF":
             open_ones.discard(message.partition())

@@ -113,3 +113,68 @@ def test_a_record_is_one_line(
     line = topic_commands.record_line
     assert line((1, 7), key, value, as_json=False) == text
     assert line((1, 7), key, value, as_json=True) == as_json
+
+
+def test_a_record_that_a_template_would_refuse_is_sent_with_a_warning() -> None:
+    """One line for each kind, however many records: how many, and the first."""
+    remarks = topic_commands.SendRemarks()
+    texts = ["plain", 'ann={"a": 5}', "bob=", "eve=x" + "y" * 50, '={"a": 1}']
+    assert [remarks.noted(text) for text in texts] == [topic_commands.pair(text) for text in texts]
+    no_key, no_json = remarks.lines()
+    assert no_key == "2 of 5 records sent without a key, which KEY=VALUE gives; the first: 'plain'"
+    kind = "with a value that is no JSON, which most jobs read"
+    assert no_json == f"2 of 5 records sent {kind}; the first: 'plain'"
+    only = topic_commands.SendRemarks()
+    only.noted("eve=" + "x" * 50)
+    assert next(only.lines()).endswith(f"; the first: 'eve={'x' * 36}'")
+
+
+def test_records_that_a_template_reads_get_no_warning() -> None:
+    """Keys, with JSON or without a value."""
+    remarks = topic_commands.SendRemarks()
+    for text in ("ann=5", 'ann={"a": "b=c"}', "ann="):
+        remarks.noted(text)
+    assert list(remarks.lines()) == []
+
+
+@pytest.fixture
+def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock of a wait, which the test sets."""
+    clock = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    return clock
+
+
+def test_a_wait_for_records_says_how_many_there_are_and_ends(
+    now_s: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every 5 s; each record begins the time for the next one."""
+    wait = topic_commands.Wait("totals", 3, 60.0)
+    for passed_s in (104.0, 105.0, 106.0, 110.0):
+        now_s[0] = passed_s
+        wait.goes_on()
+    now_s[0] = 150.0
+    wait.came()
+    now_s[0] = 209.0
+    wait.goes_on()
+    assert capsys.readouterr().err.splitlines() == [
+        *["0 of 3 records; Ctrl-C ends"] * 2,
+        "1 of 3 records; Ctrl-C ends",
+    ]
+    now_s[0] = 210.0
+    with pytest.raises(ClusterError) as caught:
+        wait.goes_on()
+    assert str(caught.value) == (
+        "totals: 1 of 3 records, and none further within 60 s (--timeout); "
+        "homeport status --config-path=FILE shows whether the job runs"
+    )
+
+
+def test_a_wait_without_an_end_is_silent(
+    now_s: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of --follow, which prints what comes."""
+    wait = topic_commands.Wait("totals", None, None)
+    now_s[0] = 9999.0
+    wait.goes_on()
+    assert capsys.readouterr().err == ""
