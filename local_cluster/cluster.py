@@ -38,8 +38,10 @@ from homeport.local_cluster.net.addresses import (
 )
 from homeport.local_cluster.network_faults import NetworkFaults
 from homeport.local_cluster.startup import Stopwatch, await_daemons, cluster_steps, node_steps
-from homeport.local_cluster.status import state_of, status_of
+from homeport.local_cluster.status import names_up, state_of, status_of
 
+NAME_VARIABLE = "HOMEPORT_CLUSTER"
+"""Names the cluster of a shell."""
 _LOGS_KEPT_S = 24 * 3600.0
 _NODE_STOP_LIMIT_S = SIGKILL_DELAY_MS / 1000 + 5.0
 
@@ -266,6 +268,7 @@ class LocalCluster:
         record = self._record()
         variables = {
             processes.CLUSTER_VARIABLE: record.cluster_id,
+            NAME_VARIABLE: self.name,
             "HOMEPORT_BOOTSTRAP_SERVERS": record.addresses.bootstrap_servers,
         }
         if record.addresses.zookeeper_connect is not None:
@@ -285,6 +288,12 @@ class LocalCluster:
             ),
             "HOMEPORT_HOSTS_FILE": str(layout.hosts),
         }
+
+    def none_is_up(self) -> str:
+        """Return a line for a cluster that is not up, with the names of those that are."""
+        others = ", ".join(names_up(self._layout.cache))
+        line = f"no cluster {self.name} is up"
+        return f"{line}, but by --name: {others}" if others else line
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -413,7 +422,7 @@ class LocalCluster:
         record = read_record(self._layout.state)
         if record is None:
             raise ClusterError(
-                f"no cluster {self.name} is up; start it: homeport local up --name {self.name}"
+                f"{self.none_is_up()}; start it: homeport local up --name {self.name}"
             )
         return record
 

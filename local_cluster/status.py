@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Struct
@@ -10,7 +12,8 @@ from msgspec import Struct
 from homeport.job_coordinator.model.wire_form import about
 from homeport.local_cluster import kafka_broker, processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER
-from homeport.local_cluster.layout import Layout, Record
+from homeport.local_cluster.errors import ClusterError
+from homeport.local_cluster.layout import Layout, Record, read_record
 from homeport.local_cluster.net.addresses import ZOOKEEPER
 from homeport.local_cluster.resource_manager import node_states
 
@@ -81,6 +84,20 @@ def status_of(layout: Layout, record: Record | None) -> ClusterStatus:
         conf_dir=str(layout.conf) if has_nodes else None,
         log_dir=str(layout.logs),
     )
+
+
+def names_up(cache: Path) -> list[str]:
+    """Return the names of the clusters in the cache folder that are up, in order.
+
+    A folder whose record cannot be read is none.
+    """
+    found = []
+    for path in sorted((cache / "clusters").glob("*/state.json")):
+        with contextlib.suppress(ClusterError):
+            record = read_record(path)
+            if record is not None and state_of(record) == "up":
+                found.append(path.parent.name)
+    return found
 
 
 def brokers_of(record: Record) -> list[BrokerStatus]:

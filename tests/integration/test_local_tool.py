@@ -64,6 +64,7 @@ def test_a_cluster_is_used_by_commands_alone(name: str) -> None:
     assert (status["state"], status["nodes"]) == ("up", [])
     assert variables["HOMEPORT_BOOTSTRAP_SERVERS"] == status["bootstrap_servers"]
     assert variables["HOMEPORT_ZOOKEEPER"] == status["zookeeper"]
+    assert variables["HOMEPORT_CLUSTER"] == name
 
     assert _local(name, "send", "orders", "ann=5", "bob=") == "orders: 2 records sent\n"
     _local(name, "send", "orders", records="ann=7\nno key\n")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
-from homeport.local_cluster.cluster import LocalCluster
+from homeport.local_cluster.cluster import NAME_VARIABLE, LocalCluster
 
 DEFAULT_NAME = "dev"
 
-Name = Annotated[str, typer.Option("--name", help="The cluster's name.")]
+Name = Annotated[str, typer.Option("--name", envvar=NAME_VARIABLE, help="The cluster's name.")]
 
 
 def running(name: str) -> LocalCluster:
@@ -25,4 +26,4 @@ def show(line: str) -> None:
 
 def named(name: str) -> str:
     """Return the option that names the cluster in a command to be typed."""
-    return "" if name == DEFAULT_NAME else f" --name {name}"
+    return f" --name {name}" if os.environ.get(NAME_VARIABLE) or name != DEFAULT_NAME else ""

@@ -19,7 +19,8 @@ _EPILOG = """\
 \b
 A session:
   homeport local up                        3 nodes and Kafka; Java 17, the first time Maven too
-  eval "$(homeport local env)"             run-job and Kafka clients of this shell find them
+  eval "$(homeport local env)"             run-job and Kafka clients of this shell find them, and
+                                           the commands below, where up had a --name
   homeport local send orders 'ann={"amount": 5}'
   homeport local read orders               what a topic holds
   homeport local status                    addresses, and what runs
@@ -124,7 +125,7 @@ def down(*, name: Name = DEFAULT_NAME) -> None:
     """Stops the cluster and what runs on it, and deletes its data; the logs are kept."""
     cluster = LocalCluster(name)
     if cluster.status()["state"] == "down":
-        show(f"no cluster {name} is up")
+        show(cluster.none_is_up())
         return
     cluster.down(show)
     show(f"cluster {name} is down; logs: {cluster.log_dir}")
@@ -145,7 +146,7 @@ def env(*, name: Name = DEFAULT_NAME, as_json: AsJson = False) -> None:
     """Prints export lines, by which run-job and Kafka clients of a shell find the cluster.
 
     Use: eval "$(homeport local env)". $HOMEPORT_BOOTSTRAP_SERVERS names its Kafka, $HADOOP_CONF_DIR
-    its YARN, $HOMEPORT_ZOOKEEPER its ZooKeeper.
+    its YARN, $HOMEPORT_ZOOKEEPER its ZooKeeper; $HOMEPORT_CLUSTER is the default of --name.
     """
     variables = running(name).env()
     if as_json:

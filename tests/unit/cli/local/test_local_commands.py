@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from homeport.cli import main as homeport
 from homeport.cli.local import local_commands, topic_commands
+from homeport.cli.local.common import named
 from homeport.config.errors import ConfigError
+from homeport.local_cluster import processes
+from homeport.local_cluster.cluster import NAME_VARIABLE
 from homeport.local_cluster.errors import ClusterError
 from homeport.local_cluster.hadoop_conf import SCHEDULERS
+from homeport.local_cluster.layout import Layout, Record, write_record
+from homeport.local_cluster.net.addresses import Addresses
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No cluster of the user is seen; SIGTERM keeps its meaning."""
     monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv(NAME_VARIABLE, raising=False)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     return tmp_path
 
@@ -39,6 +46,49 @@ def test_a_cluster_that_is_down_can_be_taken_down(capsys: pytest.CaptureFixture[
     """It says that there was none."""
     homeport.run(["local", "down"])
     assert capsys.readouterr().out == "no cluster dev is up\n"
+
+
+def _runs(cache: Path, name: str, phase: Literal["up", "starting"] = "up") -> None:
+    """A cluster of that name is there, as far as its record and its processes show."""
+    daemons = {"kafka": processes.own()}
+    layout = Layout(cache, name)
+    layout.root.mkdir(parents=True)
+    addresses = Addresses("127.77.1", {}, {})
+    write_record(layout.state, Record("id", phase, addresses, "/java", processes.own(), daemons))
+
+
+def test_a_refusal_names_the_clusters_that_are_up(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that start, or whose record cannot be read, are not up."""
+    _runs(cache, "newuser")
+    _runs(cache, "eve")
+    _runs(cache, "early", "starting")
+    (cache / "clusters" / "broken").mkdir()
+    (cache / "clusters" / "broken" / "state.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ClusterError) as caught:
+        homeport.run(["local", "read", "orders"])
+    assert str(caught.value) == (
+        "no cluster dev is up, but by --name: eve, newuser; start it: homeport local up --name dev"
+    )
+    homeport.run(["local", "down"])
+    assert capsys.readouterr().out == "no cluster dev is up, but by --name: eve, newuser\n"
+
+
+def test_a_shell_has_a_cluster_of_its_own(
+    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By ``local env``; --name wins, and a hint names what the shell does not mean."""
+    _runs(cache, "newuser")
+    homeport.run(["local", "env", "--name", "newuser"])
+    assert "export HOMEPORT_CLUSTER='newuser'" in capsys.readouterr().out.splitlines()
+    assert (named("dev"), named("newuser")) == ("", " --name newuser")
+    monkeypatch.setenv(NAME_VARIABLE, "newuser")
+    homeport.run(["local", "env"])
+    assert "export HOMEPORT_CLUSTER='newuser'" in capsys.readouterr().out.splitlines()
+    with pytest.raises(ClusterError, match="no cluster dev is up"):
+        homeport.run(["local", "env", "--name", "dev"])
+    assert (named("dev"), named("newuser")) == (" --name dev", " --name newuser")
 
 
 @pytest.mark.parametrize(
