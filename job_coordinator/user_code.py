@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import threading
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any
 
 from homeport.config.errors import ConfigError, in_one_line
+from homeport.config.loading.declared_job import declares, import_fault
 
 IMPORTING = threading.RLock()
 """Held by a thread that imports the job's modules, or pyspark. The modules of pyspark import each
@@ -20,7 +23,7 @@ def user_object(
 
     ``remedy``: where the module cannot be imported.
 
-    ConfigError: there is no such object; the line names ``key``.
+    ConfigError: there is no such object; the line names ``key``, or the file that declares the job.
     """
     module_name, colon, attribute = name.partition(":")
     if not (module_name and colon and attribute):
@@ -31,10 +34,34 @@ def user_object(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - user code runs at import and may raise anything
+        of_file = _fault_of_file(module_name, attribute, error)
         rule = f"the module cannot be imported: {in_one_line(error)}"
-        raise ConfigError(key, name, rule, remedy) from None
+        raise of_file or ConfigError(key, name, rule, remedy) from None
     try:
         return getattr(module, attribute)
     except AttributeError:
         rule = f"the module {module_name} has no {attribute!r}"
         raise ConfigError(key, name, rule, "correct the name after the colon") from None
+
+
+def _fault_of_file(module: str, variable: str, error: BaseException) -> ConfigError | None:
+    """Return the error of a file that declares its job in Python; None: the module is no such file.
+
+    The user of such a job has never written its ``task.class``.
+    """
+    found = None if "." in module else PathFinder.find_spec(module)
+    file = Path("" if found is None else found.origin or "")
+    if not (file.is_file() and declares(file, variable)):
+        return None
+    remedy = "correct it"
+    if isinstance(error, ModuleNotFoundError) and _is_alone(file):
+        remedy = (
+            f'where it is your own, ship its folder: keys={{"yarn.package.path": "."}} in '
+            f"{file.name} (for homeport upgrade: --package=FOLDER); else install it for the job"
+        )
+    return import_fault(file, file.name, error, remedy)
+
+
+def _is_alone(file: Path) -> bool:
+    """Return whether the folder has no other file, as where run-job ships the file itself."""
+    return all(item.name in {file.name, "__pycache__"} for item in file.parent.iterdir())

@@ -7,6 +7,7 @@ first on ``sys.path``, as where Python runs the file itself.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import traceback
 from abc import ABC, abstractmethod
@@ -122,7 +123,7 @@ def _imported(path: Path) -> ModuleType:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - user code runs at import and may raise anything
-        raise _failed(path, error) from None
+        raise import_fault(path, str(path), error) from None
     if not _is_of(module, path):
         rule = f"Python finds {getattr(module, '__file__', name)} in its place"
         raise _refused(path, rule, "rename the file, or take the other one out of PYTHONPATH")
@@ -134,11 +135,27 @@ def _is_of(module: ModuleType, path: Path) -> bool:
     return file is not None and Path(file).resolve() == path.resolve()
 
 
-def _failed(path: Path, error: BaseException) -> ConfigError:
-    """Return the error of a file that cannot be imported, with the line of the file at fault."""
+def declares(path: Path, variable: str) -> bool:
+    """Return whether the text of the file makes a ``Job`` under the name, which its import may not.
+
+    OSError: the file cannot be read.
+    """
+    text = path.read_text(encoding="utf-8", errors="replace")
+    made = rf"^{re.escape(variable)}\s*(:[^=\n]*)?=\s*(\w+\.)*Job\("
+    return re.search(made, text, re.MULTILINE) is not None
+
+
+def import_fault(
+    path: Path, shown: str, error: BaseException, remedy: str = "correct it"
+) -> ConfigError:
+    """Return the error of a file that cannot be imported, with the line of the file at fault.
+
+    ``shown``: the file as its user knows it.
+    """
+    file = path.resolve()
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path.resolve())]
-    if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == file]
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).resolve() == file:
         lines = [error.lineno]
     where = f"line {lines[-1]}" if lines else "its import"
     if isinstance(error, ConfigError):
@@ -146,7 +163,7 @@ def _failed(path: Path, error: BaseException) -> ConfigError:
             error.key, error.value, f"{error.rule} ({path.name}, {where})", error.remedy
         )
     reason = str(error) if isinstance(error, HomeportError) else in_one_line(error)
-    return _refused(path, f"{where} fails: {reason}", "correct it")
+    return ConfigError(_OPTION, shown, f"{where} fails: {reason}", remedy)
 
 
 def _refused(path: Path, rule: str, remedy: str) -> ConfigError:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Never
 
 import pytest
 
 from homeport.appmaster.environment.job_python import interpreter
+from homeport.appmaster.yarn.job_package import prepared
 from homeport.cli.yarn.preflight import check_classes, check_pipeline
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
@@ -23,6 +25,10 @@ class Task(BatchTask):
 """
 KEY = "task.spark.conf.spark.driver.extraJavaOptions"
 PYTHON = interpreter(sys.executable)
+
+
+def _no_cluster() -> Never:
+    raise AssertionError("the package is on this machine")
 
 
 def _config(**more: str) -> Config:
@@ -40,6 +46,39 @@ def test_code_that_can_be_used_is_taken(tmp_path: Path) -> None:
     """Whatever it prints while it is imported."""
     (tmp_path / "own.py").write_text(TASK + "print('no end of line', end='')\n")
     check_classes(_config(), PYTHON, tmp_path)
+
+
+FILE = """\
+from homeport import Job
+from {helper} import factor
+
+job = Job("helped")
+"""
+
+
+@pytest.mark.parametrize("helper", ["myhelp", "mypackage.help"])
+def test_a_module_beside_the_file_that_is_not_shipped_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, helper: str
+) -> None:
+    """Also where run-job runs in the folder of the file; each container would fail."""
+    (tmp_path / "mypackage").mkdir()
+    for name in ("myhelp.py", "mypackage/help.py"):
+        (tmp_path / name).write_text("factor = 2\n")
+    file = tmp_path / "help_job.py"
+    file.write_text(FILE.format(helper=helper))
+    monkeypatch.chdir(tmp_path)
+    config = _config(**{"task.class": "help_job:job", "task.inputs": "kafka.in"})
+    with prepared(file, _no_cluster) as package, pytest.raises(HomeportError) as refused:
+        check_classes(config, PYTHON, package.import_path)
+    assert str(refused.value) == (
+        "--config-path = 'help_job.py': line 2 fails: ModuleNotFoundError: No module named "
+        f"{helper.partition('.')[0]!r}; where it is your own, ship its folder: "
+        'keys={"yarn.package.path": "."} in help_job.py (for homeport upgrade: --package=FOLDER); '
+        "else install it for the job"
+    )
+    with prepared(tmp_path, _no_cluster) as package, pytest.raises(HomeportError) as refused:
+        check_classes(config, PYTHON, package.import_path)
+    assert "the job has no function for its records" in str(refused.value)
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "print('checked'); os._exit(0)"])

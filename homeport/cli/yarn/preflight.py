@@ -140,8 +140,13 @@ def _check_with_package(
     limit_s: float = _CHECK_TIMEOUT_S,
 ) -> list[str]:
     """Return what the program, run as on the nodes, prints; require that it finds no fault."""
-    # What only this shell's PYTHONPATH has would be missing there.
-    environment = {**os.environ, "PYTHONPATH": str(import_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    # What only this shell's PYTHONPATH or its working directory has would be missing there.
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(import_path),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     try:
         done = run_child([*python.here, *command], limit_s, given=given, environment=environment)
     except (OSError, subprocess.TimeoutExpired) as e:

@@ -75,6 +75,56 @@ def test_a_file_without_one_job_is_refused(text: str, rule: str, tmp_path: Path)
     assert str(refused.value).startswith(f"--config-path = {path!r}: {rule}")
 
 
+@pytest.mark.parametrize(
+    ("text", "more", "line"),
+    [
+        (
+            "import absent\njob: Job = hp.Job('j')\n",
+            (),
+            (
+                "'FILE.py': line 1 fails: ModuleNotFoundError: No module named 'absent'; where it "
+                'is your own, ship its folder: keys={"yarn.package.path": "."} in FILE.py (for '
+                "homeport upgrade: --package=FOLDER); else install it for the job"
+            ),
+        ),
+        (
+            "import absent\njob = Job('j')\n",
+            ("other.py",),
+            "'FILE.py': line 1 fails: ModuleNotFoundError: No module named 'absent'; correct it",
+        ),
+        (
+            "\njob = Job('j'\n",
+            (),
+            (
+                "'FILE.py': line 2 fails: SyntaxError: '(' was never closed (FILE.py, line 2); "
+                "correct it"
+            ),
+        ),
+    ],
+    ids=["alone", "with others", "syntax"],
+)
+def test_a_container_names_the_file_that_it_cannot_import(
+    tmp_path: Path, request: pytest.FixtureRequest, text: str, more: tuple[str, ...], line: str
+) -> None:
+    """Its user has written no task.class; a module beside it may not have been shipped."""
+    name = f"shipped_{request.node.callspec.id.replace(' ', '_')}"
+    for file in (f"{name}.py", *more):
+        (tmp_path / file).write_text(text)
+    sys.path.insert(0, str(tmp_path))
+    with pytest.raises(ConfigError) as refused:
+        user_object("task.class", f"{name}:job")
+    assert str(refused.value) == f"--config-path = {line.replace('FILE.py', f'{name}.py')}"
+
+
+@pytest.mark.parametrize("module", ["own_class", "os.path.absent", "builtin_absent"])
+def test_a_module_without_a_declared_job_is_named_by_its_key(tmp_path: Path, module: str) -> None:
+    """As the user wrote it."""
+    (tmp_path / "own_class.py").write_text("import absent\nclass job: pass\n")
+    sys.path.insert(0, str(tmp_path))
+    with pytest.raises(ConfigError, match=rf"^task\.class = '{module}:job': the mod"):
+        user_object("task.class", f"{module}:job")
+
+
 def test_a_wrong_key_is_refused_at_its_line(tmp_path: Path) -> None:
     """The rest of the line is that of a properties file."""
     path = _written(tmp_path, JOB.replace(")\n", ', keys={"task.commit.ms": "x"})\n', 1))
