@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Mapping
 from importlib import resources
+from importlib.machinery import PathFinder
 from pathlib import Path
 from string import Template
 
@@ -23,6 +24,7 @@ app = new_app("Makes the folder of a new job: its code, a test and a README.")
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+")
 _SYSTEM = "kafka"
+_OWN_MODULES = frozenset({"homeport", "package", "tests", "conftest"})
 _SUMMARIES = {
     "task": "A running total of the amounts of each key.",
     "batch": "A running total of the amounts of each key, added up over Arrow tables.",
@@ -134,13 +136,24 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 
 def _module(name: str) -> str:
     """Return the name of the job's module, if job, topic and module can have it."""
+    if not name:
+        raise ConfigError("NAME", None, "it names the job and its folder", "give one: daily-totals")
     module = name.replace("-", "_")
     if not _NAME.fullmatch(name) or keyword.iskeyword(module):
         rule = "a name has lower-case letters and digits, in parts joined by - or _"
         raise ConfigError("NAME", name, rule, "write it as in daily-totals")
-    if module in sys.stdlib_module_names or module in {"homeport", "package", "tests"}:
+    if _is_taken(module):
         raise ConfigError("NAME", name, "Python has a module of that name", "give another name")
     return module
+
+
+def _is_taken(module: str) -> bool:
+    """Return whether a module that is there already has the name: the job would hide it."""
+    if module in sys.stdlib_module_names or module in _OWN_MODULES:
+        return True
+    # A folder from which the command happens to run is none of Python's.
+    path = [folder for folder in sys.path if folder and Path(folder).resolve() != Path.cwd()]
+    return PathFinder.find_spec(module, path) is not None
 
 
 def _stream(option: str, text: str) -> SystemStream:

@@ -181,11 +181,13 @@ def test_each_form_passes_mypy_and_ruff(tmp_path: Path, monkeypatch: pytest.Monk
     ("arguments", "line"),
     [
         (["--example=flight"], "--example = 'flight': .*; flights or observability"),
-        ([], "NAME = '': .*; write it as in daily-totals"),
+        ([], "NAME is missing: it names the job and its folder; give one: daily-totals"),
         (["Daily"], "NAME = 'Daily': .*; write it as in daily-totals"),
         (["../up"], r"NAME = '\.\./up': .*; write"),
         (["class"], "NAME = 'class': .*; write"),
         (["json"], "NAME = 'json': Python has a module of that name; "),
+        (["pandas", "--batch"], "NAME = 'pandas': Python has a module of that name; "),
+        (["confluent-kafka"], "NAME = 'confluent-kafka': Python has a module of that name; "),
         (["good", "--sql", "--pipeline"], "--pipeline and --sql exclude each other: "),
         (["good", "--batch", "--properties"], "--batch and --properties exclude each other: "),
         (
@@ -207,6 +209,20 @@ def test_what_cannot_be_is_one_line_and_makes_nothing(
     with pytest.raises(HomeportError, match=line):
         run(["new", *arguments])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_module_of_the_folder_is_none_of_pythons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though Python looks there while the command runs; that of another folder is one."""
+    other = tmp_path / "libraries"
+    other.mkdir()
+    (other / "of_libraries.py").touch()
+    (tmp_path / "here.py").touch()
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), str(other), *sys.path])
+    run(["new", "here"])
+    with pytest.raises(HomeportError, match="NAME = 'of-libraries': Python has a module"):
+        run(["new", "of-libraries"])
 
 
 def test_a_folder_that_has_something_is_left_alone(tmp_path: Path) -> None:
