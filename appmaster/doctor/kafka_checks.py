@@ -60,11 +60,13 @@ class TopicUse:
     is_compacted: bool = False
     is_made: bool = False
 
-    @property
-    def remedy(self) -> str:
-        """Return what to do where the topic is absent."""
-        made = f", or set {keys.TASK_OUTPUTS_CREATE_PARTITIONS.name}" if self.what == OUTPUT else ""
-        return f"create it{made}, or correct the name"
+
+def absent_remedy(uses: Sequence[TopicUse], how: str = "") -> str:
+    """Return what to do where the topics of ``uses`` are absent; ``how`` they are created."""
+    them, names = ("it", "name") if len(uses) == 1 else ("them", "names")
+    has_output = any(use.what == OUTPUT for use in uses)
+    made = f", or set {keys.TASK_OUTPUTS_CREATE_PARTITIONS.name}" if has_output else ""
+    return f"create {them}{how}{made}, or correct the {names}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def check_topic(facts: KafkaFacts, use: TopicUse) -> Iterator[Finding]:
         if use.is_made:
             yield topic_check.ok("does not exist yet: run-job makes it")
         else:
-            yield topic_check.error("does not exist", use.remedy)
+            yield topic_check.error("does not exist", absent_remedy([use]))
         return
     yield from _replicas(where, topic, use, len(facts.brokers))
     yield from _settings(where, topic, use)

@@ -91,15 +91,17 @@ def test_each_command_says_what_it_waits_for_and_ends(
 def test_run_local_names_the_key_that_makes_an_output(kafka: str, job: str, tmp_path: Path) -> None:
     """Before it starts anything; with the key it makes the topic, and runs."""
     missing = _refused(tmp_path, kafka, "run-local")
-    assert f"task.inputs = 'kafka.{job}-in': topic '{job}-in' does not exist" in missing
+    both = f"task.inputs = 'kafka.{job}-in': topics '{job}-in', '{job}-out' (task.outputs) do not"
+    assert f"{both} exist at {kafka}; create them (homeport local send TOPIC" in missing
     admin = AdminClient({"bootstrap.servers": kafka})
     source = NewTopic(f"{job}-in", 1, 1)
     admin.create_topics([source])[source.topic].result(30)
     missing = _refused(tmp_path, kafka, "run-local")
     assert f"task.outputs = 'kafka.{job}-out': topic '{job}-out' does not exist" in missing
-    assert "; create it, or set task.outputs.create.partitions, or correct the name" in missing
+    assert f"; create it (homeport local send {job}-out KEY=VALUE on a local cluster" in missing
+    assert ", or set task.outputs.create.partitions, or correct the name" in missing
     twice = f"--config=task.inputs=kafka.kafka.{job}-in"
-    assert f"name, which is {job}-in without its system kafka\n" in _refused(
+    assert f"names, kafka.{job}-in is {job}-in without its system kafka\n" in _refused(
         tmp_path, kafka, "run-local", twice
     )
     made = ("--config=task.outputs.create.partitions=2", "--config=job.drain=true")
