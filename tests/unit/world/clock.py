@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -86,6 +87,7 @@ class Clock:
         self._began_ms = self.now_ms
         self._at_once = 0
         self._is_lost = False
+        self._schedule = threading.get_ident()
 
     # -- for schedules
 
@@ -150,6 +152,9 @@ class Clock:
 
     def sleep(self, ms: float) -> None:
         """Returns that much later."""
+        if self._is_foreign():
+            time.sleep(ms / 1000)
+            return
         thread = self.current
         if thread is None:
             self.run(_whole(ms))
@@ -174,7 +179,7 @@ class Clock:
     def point(self, words: str) -> None:
         """The running process is at a place of that name; it is stopped there where asked for."""
         thread = self.current
-        if thread is None:
+        if thread is None or self._is_foreign():
             return
         thread.require_alive()
         process = thread.process
@@ -188,6 +193,11 @@ class Clock:
         """``action`` is done that much later, by no process's thread."""
         due = _Due(self.now_ms + round(delay_ms), next(self._numbers), action)
         heapq.heappush(self._queue, due)
+
+    def _is_foreign(self) -> bool:
+        """Whether a thread calls that tests before the world left behind: it has no turn here."""
+        turn = self._schedule if self.current is None else self.current.ident
+        return threading.get_ident() != turn
 
     def await_turn(self) -> None:
         """The thread that was given the turn has given it back.
@@ -266,6 +276,11 @@ class Thread:
         self._clock.back.release()
         self._turn.acquire()
         self.require_alive()
+
+    @property
+    def ident(self) -> int | None:
+        """The number of the real thread."""
+        return self._thread.ident
 
     def require_alive(self) -> None:
         """Nothing while the process lives; else the thread ends here."""
