@@ -51,20 +51,21 @@ def fault_of(
     former: Sequence[str] | None = None,
     may_be_coroutine: bool = False,
     is_method: bool = False,
+    no_yield: str = _NO_YIELD,
 ) -> Fault | None:
     """Return why ``found``, called with so many arguments, would not run; None: it would.
 
     ``former``: other parameters that it may take.
-    ``is_method``: whether the remedy names ``self``. What cannot be seen, such as the parameters of
-    a function in C, is no fault.
+    ``is_method``: whether the remedy names ``self``. ``no_yield``: the remedy for generators.
+    What cannot be seen, such as the parameters of a function in C, is no fault.
     """
     if not callable(found):
         return Fault(f"{_kind(found)}, which cannot be called", f"define {name} as a function")
     runs = _body(found)
     if inspect.isasyncgenfunction(runs):
-        return Fault(_ASYNC_GENERATOR, _NO_YIELD)
+        return Fault(_ASYNC_GENERATOR, no_yield)
     if inspect.isgeneratorfunction(runs):
-        return Fault(_GENERATOR, _NO_YIELD)
+        return Fault(_GENERATOR, no_yield)
     if inspect.iscoroutinefunction(runs) and not may_be_coroutine:
         return Fault(_COROUTINE, "use def")
     wrong = _wrong_arguments(found, len(parameters))

@@ -240,10 +240,11 @@ def partitions_of(task: TaskModel, unseen: Collection[SystemStream] = ()) -> Par
 def _require_text(name: object, key: object) -> None:
     for what, text in (("name", name), ("key", key)):
         if not isinstance(text, str):
-            raise TypeError(
-                f"the {what} of a timer must be str, not {type(text).__name__}: decode bytes, or "
-                "set the stream's samza.key.serde to string"
-            )
+            remedy = "give text, as str() makes it"
+            if isinstance(text, bytes):
+                remedy = "decode it, or set the stream's samza.key.serde to string"
+            kind = type(text).__name__
+            raise TypeError(f"the {what} of a timer must be str, not {kind}: {remedy}")
         try:
             text.encode()
         except UnicodeEncodeError:

@@ -16,7 +16,13 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
 from homeport.container.classes import checked_task_class
 from homeport.job.declared_keys import DeclaredKeys
-from homeport.job.functions import Functions, require_methods, require_plain, task_class_of
+from homeport.job.functions import (
+    Functions,
+    none_of_job,
+    require_methods,
+    require_plain,
+    task_class_of,
+)
 from homeport.job.handles import Calls, Input, Output, Reference
 from homeport.job.kafka import Kafka, keys_of
 from homeport.job.pipelines import FrameFunction, Rows
@@ -181,9 +187,9 @@ class Job(Stores, DeclaredJob):
 
         The rows of a pipeline come in tables of their columns.
         """
+        self._require_all("job.batch", streams)
 
         def add(function: _Batch) -> _Batch:
-            self._require_all("job.batch", streams)
             self._functions.add("batch", function, 1)
             return function
 
@@ -204,11 +210,11 @@ class Job(Stores, DeclaredJob):
             output: where the rows leave, in the place of such a function.
             unordered: whether rows may lack ``stream``, ``partition`` and ``offset``.
         """
+        self._functions.require_room("pipeline")
+        inputs = [each for each in frames if not isinstance(each, Reference)]
+        self._require_all("job.pipeline", inputs)
 
         def add(function: FrameFunction) -> Rows:
-            self._functions.require_room("pipeline")
-            inputs = [each for each in frames if not isinstance(each, Reference)]
-            self._require_all("job.pipeline", inputs)
             require_plain("job.pipeline", function, len(frames))
             names = tuple(e.name if isinstance(e, Reference) else e.stream.stream for e in frames)
             return self._piped(Rows(names, function, "", output, unordered))
@@ -227,8 +233,7 @@ class Job(Stores, DeclaredJob):
     def _piped(self, rows: Rows) -> Rows:
         self._functions.require_room("pipeline")
         if rows.output is not None and rows.output not in self._outputs.values():
-            rule = f"it is no output of the job {self.name!r}"
-            raise ConfigError("job.pipeline", str(rows.output), rule, "declare it by job.output")
+            raise none_of_job("job.pipeline", rows.output, "output", self.name)
         self._functions.pipeline = rows
         self._keys.update(rows.keys())
         return rows
@@ -261,7 +266,8 @@ class Job(Stores, DeclaredJob):
         given: object = ms
         if not isinstance(given, int) or isinstance(given, bool) or given < 1:
             rule = "it must be a number of milliseconds, from 1 on"
-            raise ConfigError("job.every", str(ms), rule, "write @job.every(ms=1000)")
+            shown = str(getattr(ms, "__name__", ms))  # of the function, where it is written bare
+            raise ConfigError("job.every", shown, rule, "write @job.every(ms=1000)")
 
         def add(function: _Function) -> _Function:
             self._functions.add("every", function, 0)
@@ -373,8 +379,7 @@ class Job(Stores, DeclaredJob):
                 raise ConfigError(what, str(stream), rule, "remove the function, or output=")
             return
         if not any(stream is own for own in self._inputs.values()):
-            rule = f"it is not an input of the job {self.name!r}"
-            raise ConfigError(what, str(stream), rule, "declare it by job.input")
+            raise none_of_job(what, stream, "input", self.name)
         if rows is not None:
             rule = "its records go to the pipeline"
             raise ConfigError(what, str(stream), rule, f"give {rows}, the pipeline's rows")

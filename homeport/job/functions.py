@@ -27,6 +27,9 @@ _SHOWN = {
     "task": "a task class",
     "pipeline": "a pipeline",
 }
+_EXAMPLES = {"input": "orders", "output": "totals", "window": "sums"}
+"""Variables of what a job declares, for errors."""
+_NO_YIELD = "remove its yield: send by an output, as in totals.send(key, value)"
 _EXCLUDED = {
     "each": ("batch", "task"),
     "batch": ("batch", "each", "every", "task"),
@@ -99,6 +102,23 @@ class Functions:
         return ConfigError("job", self.job, f"it has {what} already", "remove one of the two")
 
 
+def none_of_job(what: str, given: object, kind: str, job: str) -> ConfigError:
+    """Return the error of ``given``, an argument of ``what`` that is no ``kind`` of the job.
+
+    ``kind``: ``input``, ``output`` or ``window``. A function that is given is the one below a
+    decorator that is written without its argument.
+    """
+    is_bare = inspect.isroutine(given)
+    if is_bare or isinstance(given, str):
+        rule = "it is written without what it is of" if is_bare else f"text is no {kind}"
+        shown = f"output={_EXAMPLES[kind]}" if kind == "output" else f"@{what}({_EXAMPLES[kind]})"
+        remedy = f"write {shown}, of {_EXAMPLES[kind]} = job.{kind}(...)"
+        return ConfigError(what, _name_of(given), rule, remedy)
+    article = "not an" if kind == "input" else "no"
+    rule, remedy = f"it is {article} {kind} of the job {job!r}", f"declare it by job.{kind}"
+    return ConfigError(what, str(given), rule, remedy)
+
+
 def of_message(function: Function, what: str = "job.each") -> Function:
     """Return ``function``, for records, as a function of the message; ``what``: its decorator.
 
@@ -113,7 +133,7 @@ def of_message(function: Function, what: str = "job.each") -> Function:
         raise ConfigError(what, name, f"it takes {count} arguments", remedy)
     is_async = inspect.iscoroutinefunction(function)
     parts = ("key", "value", "message")[:count] if count > 1 else ("message",)
-    fault = fault_of(function, name, parts, may_be_coroutine=is_async)
+    fault = fault_of(function, name, parts, may_be_coroutine=is_async, no_yield=_NO_YIELD)
     if fault is not None:
         raise ConfigError(what, name, f"it is {fault.what}", fault.remedy)
     if count == 1:
@@ -132,7 +152,7 @@ def parameters_of(function: Function) -> int:
     )
 
 
-def _name_of(function: Function) -> str:
+def _name_of(function: object) -> str:
     return str(getattr(function, "__name__", function))
 
 
@@ -145,8 +165,8 @@ def require_plain(what: str, function: Function, count: int | None = None) -> No
     name = _name_of(function)
     for is_kind, kind, remedy in (
         (inspect.iscoroutinefunction, "a coroutine", "use def: only that of job.each may be one"),
-        (inspect.isasyncgenfunction, "a generator", "use def, and no yield"),
-        (inspect.isgeneratorfunction, "a generator", "use no yield"),
+        (inspect.isasyncgenfunction, "a generator", f"use def, and {_NO_YIELD}"),
+        (inspect.isgeneratorfunction, "a generator", _NO_YIELD),
     ):
         if is_kind(function):
             raise ConfigError(what, name, f"it is {kind}, which never runs here", remedy)
@@ -199,9 +219,8 @@ def _class_of(functions: Functions, *, has_pipeline: bool) -> type[StreamTask | 
     """Return a class as a job might write it, whose methods call the functions."""
     each = _Each(functions.each, has_pipeline=has_pipeline)
     batch, every, on_timer = functions.batch, functions.every, functions.on_timer
-    made: dict[str, Function] = {}
-    if on_timer is not None:
-        made["on_timer"] = lambda _, timer, _context: on_timer(timer)
+    due = _no_function if on_timer is None else on_timer
+    made: dict[str, Function] = {"on_timer": lambda _, timer, _context: due(timer)}
     if every is not None:
         made["window"] = lambda _, _context: every()
     if batch is not None:
@@ -212,6 +231,13 @@ def _class_of(functions: Functions, *, has_pipeline: bool) -> type[StreamTask | 
         raise ConfigError("job.each", None, rule, "write one under @job.each")
     made["process"] = lambda _, message, _context: each[message.system, message.stream](message)
     return type("Records", (StreamTask,), made)
+
+
+def _no_function(timer: Timer) -> None:
+    raise NotImplementedError(
+        f"the timer {timer.name!r} is due, and the job has no function for timers; write one under "
+        "@job.on_timer"
+    )
 
 
 def _hooks_of(own: type[StreamTask | BatchTask]) -> list[str]:

@@ -41,6 +41,9 @@ def serde_of(what: str, of_type: object, main: str = "", *, is_key: bool = False
     if plain is not None:
         return plain
     name = getattr(of_type, "__name__", str(of_type))
+    if isinstance(of_type, str):
+        rule, remedy = "it is text, and a type is wanted", "write the type without quotes"
+        raise ConfigError(what, name, rule, remedy)
     if is_key or not is_record_class(of_type):
         classes = "" if is_key else ", or a dataclass, a msgspec Struct or a TypedDict"
         remedy = f"give str, int, float, bytes, dict or list{classes}"

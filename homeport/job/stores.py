@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream, is_topic_name
 from homeport.job.declared_keys import DeclaredKeys
-from homeport.job.functions import Functions, of_message, require_plain
+from homeport.job.functions import Functions, none_of_job, of_message, require_plain
 from homeport.job.handles import Calls, Reference, Store
 from homeport.job.python_types import serde_of
 from homeport.job.schemas import Of, Schema, entry_of, kind_of, name_of
@@ -17,6 +17,7 @@ from homeport.job.windows import SERDES, Emit, Window, spec_of
 
 SYSTEM = "kafka"
 """The name of the job's Kafka."""
+_DEAD, _DEAD_STREAM = "job.dead_letters", "task.dead.letter.stream"
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # without ``add``, windows add what they keep
@@ -173,8 +174,7 @@ class Stores:
     def _of_windows(self, what: str, window: Window[Any, Any]) -> Callable[[_Function], _Function]:
         spec = getattr(window, "spec", None)
         if spec is None or self._functions.windows.get(spec.name) is not window:
-            rule = f"it is no window of the job {self.name!r}"
-            raise ConfigError(what, str(window), rule, "declare it by job.window")
+            raise none_of_job(what, window, "window", self.name)
         kind = what.removeprefix("job.")
 
         def add(function: _Function) -> _Function:
@@ -189,9 +189,9 @@ class Stores:
 
     def dead_letters(self, topic: str) -> None:
         """Skip records that a serde cannot read, and send them to ``topic``, with the reason."""
-        stream = self._stream("job.dead_letters", topic, bytes, bytes)
+        stream = self._stream(_DEAD, topic, bytes, bytes)
         self._keys["task.drop.deserialization.errors"] = True
-        self._keys["task.dead.letter.stream"] = str(stream)
+        self._keys[_DEAD_STREAM] = str(stream)
 
     def _keep(self, what: str, name: str, key: object, value: object) -> None:
         prefix = f"stores.{name}"
@@ -213,7 +213,10 @@ class Stores:
             found = self._keys.setdefault(f"{_of_stream(name)}.{part}.serde", serde)
             if found != serde:
                 rule = f"it is declared with other types, of the serde {found}"
-                raise ConfigError(what, name, rule, "give the same types in both places")
+                remedy = "give the same types in both places"
+                if what == _DEAD or self._keys.get(_DEAD_STREAM) == f"{SYSTEM}.{name}":
+                    remedy = "dead letters are bytes: give them a topic of their own"
+                raise ConfigError(what, name, rule, remedy)
         return SystemStream(SYSTEM, name)
 
     def _serde(self, what: str, part: str, of_type: object) -> str:

@@ -308,15 +308,36 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "each without an input": (
         lambda: Job("fresh").each(repr),  # type: ignore[call-overload]  # the mistake
         (
-            "job.each = '<built-in function repr>': it is not an input of the job 'fresh'; declare "
-            "it by job.input"
+            "job.each = 'repr': it is written without what it is of; write @job.each(orders), of "
+            "orders = job.input(...)"
+        ),
+    ),
+    "batch without an input": (
+        lambda: Job("fresh").batch(repr),  # type: ignore[arg-type]  # the mistake
+        (
+            "job.batch = 'repr': it is written without what it is of; write @job.batch(orders), of "
+            "orders = job.input(...)"
+        ),
+    ),
+    "the name of an input": (
+        lambda: Job("fresh").each("orders"),  # type: ignore[call-overload]  # the mistake
+        (
+            "job.each = 'orders': text is no input; write @job.each(orders), of orders = "
+            "job.input(...)"
+        ),
+    ),
+    "the name of a type": (
+        lambda: Job("fresh").input("in", value="float"),  # type: ignore[arg-type]  # the mistake
+        (
+            "value of job.input in = 'float': it is text, and a type is wanted; write the type "
+            "without quotes"
         ),
     ),
     "every without a time": (
         lambda: Job("fresh").every(repr),  # type: ignore[arg-type]  # the mistake
         (
-            "job.every = '<built-in function repr>': it must be a number of milliseconds, from 1 "
-            "on; write @job.every(ms=1000)"
+            "job.every = 'repr': it must be a number of milliseconds, from 1 on; write "
+            "@job.every(ms=1000)"
         ),
     ),
     "an interval of nothing": (
@@ -343,7 +364,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a generator at an interval": (
         lambda: Job("fresh").every(5)(_generator),
-        "job.every = '_generator': it is a generator, which never runs here; use no yield",
+        (
+            "job.every = '_generator': it is a generator, which never runs here; remove its yield: "
+            "send by an output, as in totals.send(key, value)"
+        ),
     ),
     "an input without a function": (
         lambda: (f := _fresh(), f[0].input("b"), f[0].each(f[1])(repr), _task_class(f[0])),

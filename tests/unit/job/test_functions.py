@@ -283,6 +283,20 @@ def test_an_error_of_the_function_is_the_tasks_own() -> None:
             runner.run()
 
 
+def test_a_timer_without_a_function_names_the_decorator() -> None:
+    """The class whose method is missing is none of the user's."""
+    job, source, *_ = _job("untimed")
+
+    @job.each(source)
+    def wait(_key: str, _value: dict[str, object]) -> None:
+        job.scheduler.schedule("later", after_ms=1)
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        with pytest.raises(TaskFailedError, match=r"'later' is due, .*; write one under @job\.on"):
+            runner.advance(10)
+
+
 def test_a_generator_is_no_function_for_records() -> None:
     """Its body would never run: at its line, or, where a decorator hides it, in the container."""
     job, source, *_ = _job("generates")
@@ -299,8 +313,8 @@ def test_a_generator_is_no_function_for_records() -> None:
     def named(key: str, value: dict[str, object], *, more: int) -> None: ...
 
     mistakes: tuple[tuple[Any, str], ...] = (
-        (yields, "job.each = 'yields': it is a generator: .*; remove its yield"),
-        (yields_later, "job.each = 'yields_later': it is an async generator: .*; remove its yield"),
+        (yields, "job.each = 'yields': it is a generator: .*; remove its yield: send by an output"),
+        (yields_later, "'yields_later': it is an async generator: .*: send by an output, as in"),
         (Later(), "it is a coroutine, which nothing would await; use def"),
         (named, "it is not to be called with .key, value.: missing a required .*'more'"),
     )

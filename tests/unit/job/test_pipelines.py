@@ -215,6 +215,48 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
             "bytes, not shop-Order; give value=dict, and dicts"
         ),
     ),
+    "a pipeline without its inputs": (
+        lambda: _job()[0].pipeline(repr),
+        (
+            "job.pipeline = 'repr': it is written without what it is of; write "
+            "@job.pipeline(orders), of orders = job.input(...)"
+        ),
+    ),
+    "the name of an output": (
+        lambda: _job()[0].sql("SELECT 1", output="out"),
+        (
+            "job.pipeline = 'out': text is no output; write output=totals, of totals = "
+            "job.output(...)"
+        ),
+    ),
+    "dead letters in an output": (
+        lambda: (j := _job()[0], j.output("x", key=str), j.dead_letters("x")),
+        (
+            "job.dead_letters = 'x': it is declared with other types, of the serde string; dead "
+            "letters are bytes: give them a topic of their own"
+        ),
+    ),
+    "an output in dead letters": (
+        lambda: (j := _job()[0], j.dead_letters("x"), j.output("x", key=str)),
+        (
+            "job.output = 'x': it is declared with other types, of the serde bytes; dead letters "
+            "are bytes: give them a topic of their own"
+        ),
+    ),
+    "late without a window": (
+        lambda: _job()[0].late(repr),
+        (
+            "job.late = 'repr': it is written without what it is of; write @job.late(sums), of "
+            "sums = job.window(...)"
+        ),
+    ),
+    "the name of a window": (
+        lambda: _job()[0].closed("sums"),
+        (
+            "job.closed = 'sums': text is no window; write @job.closed(sums), of sums = "
+            "job.window(...)"
+        ),
+    ),
     "a window of another job": (
         lambda: _job()[0].closed(_job()[0].window("w", value=int, size=5)),
         (

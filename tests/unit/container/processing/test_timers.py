@@ -150,7 +150,7 @@ class _Text(str):
     ("name", "key", "at_ms", "error", "expected"),
     [
         ("x", b"ann", 1, TypeError, "the key of a timer must be str, not bytes: decode"),
-        ("x", 5, 1, TypeError, "the key of a timer must be str, not int"),
+        ("x", 5, 1, TypeError, "the key of a timer must be str, not int: give text"),
         ("x", None, 1, TypeError, "the key of a timer must be str, not NoneType"),
         ("x", ("ann", 1), 1, TypeError, "the key of a timer must be str, not tuple"),
         (b"x", "k", 1, TypeError, "the name of a timer must be str, not bytes"),
