@@ -10,14 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from homeport.config.needed_java import JAVA_PACKAGE, LEAST_JAVA, installed_by, lacking, no_java
 from homeport.job_coordinator.parent_death import run_child
 from homeport.local_cluster.errors import ClusterError
 
 MINIMUM_FREE_BYTES = 2 * 1024**3
-MINIMUM_JAVA = 17
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_REMEDY = f"install a JDK {MINIMUM_JAVA} (Debian: apt-get install openjdk-17-jre-headless)"
+_REMEDY = f"install a JDK {LEAST_JAVA} {installed_by(JAVA_PACKAGE)}"
 
 
 def check_system() -> None:
@@ -48,18 +48,15 @@ def require_tools(*, maven: bool, skein: bool) -> Path:
     Raises:
         ClusterError: one line names all that is missing, and how to install it.
     """
-    lacking = {}
+    missing = {}
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        lacking[f"Java {MINIMUM_JAVA}"] = f"openjdk-{MINIMUM_JAVA}-jre-headless"
+        missing[f"Java {LEAST_JAVA}"] = JAVA_PACKAGE
     if maven and shutil.which("mvn") is None:
-        lacking["Maven (mvn), which fetches the jars of Kafka and YARN"] = "maven"
+        missing["Maven (mvn), which fetches the jars of Kafka and YARN"] = "maven"
     if skein and not _has_libcrypt():
-        lacking["libcrypt.so.1, which Skein needs"] = "libcrypt1"
-    if lacking:
-        raise ClusterError(
-            f"this machine lacks {'; '.join(lacking)}; install what is missing (Debian, Ubuntu: "
-            f"sudo apt-get install {' '.join(lacking.values())}) and run this again"
-        )
+        missing["libcrypt.so.1, which Skein needs"] = "libcrypt1"
+    if missing:
+        raise ClusterError(lacking(missing))
     return find_java()
 
 
@@ -80,18 +77,15 @@ def find_java() -> Path:
     if home:
         java = Path(home) / "bin" / "java"
         if not os.access(java, os.X_OK):
-            raise ClusterError(
-                f"JAVA_HOME={home} has no bin/java; set it to a JDK {MINIMUM_JAVA} or newer, "
-                "or unset it to use the java on PATH"
-            )
+            raise ClusterError(no_java(home))
     else:
         found = shutil.which("java")
         if found is None:
-            raise ClusterError(f"java is not on PATH and JAVA_HOME is not set; {_REMEDY}")
+            raise ClusterError(no_java(home))
         java = Path(found).resolve()
     version = _java_version(java)
-    if version < MINIMUM_JAVA:
-        raise ClusterError(f"{java} is Java {version}, {MINIMUM_JAVA} is needed; {_REMEDY}")
+    if version < LEAST_JAVA:
+        raise ClusterError(f"{java} is Java {version}, {LEAST_JAVA} is needed; {_REMEDY}")
     return java.parents[1]
 
 

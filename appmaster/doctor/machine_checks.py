@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from homeport.appmaster.doctor.finding import Check, Finding
+from homeport.config.needed_java import JAVA_PACKAGE, LEAST_JAVA, installed_by
 
 LEAST_PYTHON = (3, 11)
-LEAST_JAVA = 17
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -69,7 +69,8 @@ def java_major(text: str) -> int | None:
 def _java(facts: MachineFacts, *, needs_java: bool) -> Iterator[Finding]:
     java = Check("machine.java", facts.java or "JAVA_HOME and PATH")
     judge = java.error if needs_java else java.warning
-    remedy = f"install a JDK {LEAST_JAVA} or later, and let JAVA_HOME name it"
+    how = installed_by(JAVA_PACKAGE)
+    remedy = f"install a JDK {LEAST_JAVA} or later {how}, and let JAVA_HOME name it, or PATH"
     if facts.java is None:
         yield judge("no Java", remedy)
         return

@@ -26,6 +26,7 @@ from packaging.version import Version
 from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.skein_jar import ensure_patched_jar
 from homeport.config.errors import UnavailableError
+from homeport.config.needed_java import no_java
 from homeport.job_coordinator.own_folders import cache_folder
 
 _DRIVER_JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
@@ -116,7 +117,7 @@ def require_client(environment: Mapping[str, str]) -> None:
     """
     java = environment.get("JAVA_HOME", "")
     if shutil.which(f"{java}/bin/java" if java else "java", path=environment.get("PATH")) is None:
-        raise UnavailableError(f"no Java at JAVA_HOME = {java!r}: let it name a JDK 17 or later")
+        raise UnavailableError(no_java(java))
     if shutil.which("yarn", path=environment.get("PATH")) is None:
         raise UnavailableError("no `yarn` command on PATH: add the bin folder of the Hadoop client")
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from homeport.config.declarations.all_keys import TASK_SPARK_CONF
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.needed_java import no_java
 from homeport.job_coordinator.own_folders import cache_folder
 from homeport.job_coordinator.parent_death import run_child
 
@@ -149,8 +150,10 @@ def java_of_host() -> str | None:
 def spark_and_java() -> tuple[Path, str]:
     """Return the folder of pyspark and the host's Java; HomeportError where one is missing."""
     spec, java = importlib.util.find_spec("pyspark"), java_of_host()
-    if spec is None or not spec.submodule_search_locations or java is None:
-        raise HomeportError("pyspark or Java is missing: install both, or let JAVA_HOME name one")
+    if spec is None or not spec.submodule_search_locations:
+        raise HomeportError("pyspark is missing: pip install homeport brings it")
+    if java is None:
+        raise HomeportError(no_java(os.environ.get("JAVA_HOME")))
     return Path(spec.submodule_search_locations[0]), java
 
 

@@ -483,7 +483,7 @@ def test_without_the_classes_each_batch_is_planned(
     monkeypatch.setenv("HOMEPORT_CACHE_DIR", str(tmp_path))
     with caplog.at_level(logging.WARNING):
         assert PlanOnce.connect(session) is None
-    expected = "Spark plans each batch: it has no Java classes of ours: pyspark or Java is missing"
+    expected = "Spark plans each batch: it has no Java classes of ours: JAVA_HOME=/nowhere has no"
     assert expected in caplog.text
 
 

@@ -80,6 +80,10 @@ def findings(
         needs_java = has_cluster or (config is not None and PipelineConfig.of(config) is not None)
         facts = machine_facts(os.environ)
         yield from check_machine(facts, needs_java=needs_java, needs_yarn=has_cluster)
+        if has_cluster and Area.NODES in areas and None in {facts.java, facts.yarn}:
+            areas = set(areas) - {Area.NODES}  # what would fail has its finding
+            why = "nodes are not looked at: this machine's errors come first"
+            yield Check("node.probe", "YARN").unknown(why)
     if Area.KAFKA in areas and config is not None:
         for name in used_systems(config):
             yield from _kafka(config, name)

@@ -55,11 +55,17 @@ def test_the_driver_starts_quickly_with_the_users_options(given: str, options: s
     assert driver_java_options({"SKEIN_DRIVER_JAVA_OPTIONS": given}) == options
 
 
-def test_a_machine_without_java_is_an_error_before_anything_is_done(tmp_path: Path) -> None:
-    """It names the variable."""
-    environment = {"JAVA_HOME": str(tmp_path), "PATH": ""}
+@pytest.mark.parametrize(
+    ("java_home", "line"),
+    [("/nowhere", "JAVA_HOME=/nowhere has no bin/java"), ("", "this machine lacks Java 17")],
+)
+def test_a_machine_without_java_is_an_error_before_anything_is_done(
+    tmp_path: Path, java_home: str, line: str
+) -> None:
+    """It names the variable where that is at fault."""
+    environment = {"JAVA_HOME": java_home, "PATH": ""}
     with (
-        pytest.raises(UnavailableError, match="JAVA_HOME"),
+        pytest.raises(UnavailableError, match=line),
         starting_driver(tmp_path / "log", environment, None),
     ):
         pytest.fail("the caller's work has begun")

@@ -168,7 +168,7 @@ def test_a_jar_that_is_there_is_not_made_again(
 ) -> None:
     """Without Java it is of use too; another one cannot be made."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
-    with pytest.raises(HomeportError, match="pyspark or Java is missing"):
+    with pytest.raises(HomeportError, match="none has no bin/java"):
         java_classes.make(tmp_path)
     jar = tmp_path / java_classes.jar_name()
     jar.touch()

@@ -1,0 +1,32 @@
+"""Says in one line, for all commands, that a machine has no Java. PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LEAST_JAVA = 17
+JAVA_PACKAGE = f"openjdk-{LEAST_JAVA}-jre-headless"
+"""Debian's."""
+
+
+def installed_by(*packages: str) -> str:
+    """Return how the packages are installed, in parentheses."""
+    return f"(Debian, Ubuntu: sudo apt-get install {' '.join(packages)})"
+
+
+def lacking(needed: Mapping[str, str]) -> str:
+    """Return a line for a machine without these; ``needed``: {what: its package}, not empty."""
+    how = installed_by(*needed.values())
+    return (
+        f"this machine lacks {'; '.join(needed)}; install what is missing {how} and run this again"
+    )
+
+
+def no_java(java_home: str | None) -> str:
+    """Return a line for a machine without Java; ``java_home``: its JAVA_HOME, if it is set."""
+    if java_home:
+        return (
+            f"JAVA_HOME={java_home} has no bin/java; set it to a JDK {LEAST_JAVA} or newer, "
+            "or unset it to use the java on PATH"
+        )
+    return lacking({f"Java {LEAST_JAVA}": JAVA_PACKAGE})
