@@ -97,7 +97,7 @@ class ServerThread:
             self.stop()
             raise
         url = url_at((self._host, port), None)
-        _LOG.info("the processor answers at %s", url)
+        _LOG.debug("the processor answers at %s", url)  # commands print it
         return url
 
     def stop(self) -> None:

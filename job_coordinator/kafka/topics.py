@@ -66,6 +66,8 @@ _REPLICATION = 3
 """Replicas of a topic for which no key sets their number."""
 _MADE: dict[tuple[str, str], float] = {}
 """{(bootstrap servers, topic): when this process made it, or found it made}, monotonic seconds."""
+_OF_ONE_BROKER: set[str] = set()
+"""Bootstrap servers of each Kafka of which a line has said that it has one broker."""
 
 
 @dataclass(frozen=True)
@@ -227,8 +229,12 @@ class TopicAdmin:
     def _replication(self, spec: TopicSpec) -> int:
         if not spec.is_default or not self._is_of_one_broker():
             return spec.replication
-        _LOG.info(
-            "topic %s gets one replica, not %d, as this Kafka has one broker; %s sets their number",
+        level = logging.DEBUG if self._system.cluster in _OF_ONE_BROKER else logging.INFO
+        _OF_ONE_BROKER.add(self._system.cluster)
+        _LOG.log(
+            level,
+            "topics such as %s get one replica, not %d, as this Kafka has one broker; %s sets "
+            "their number",
             spec.name,
             spec.replication,
             self._general_key(),

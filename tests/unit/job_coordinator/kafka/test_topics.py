@@ -211,6 +211,23 @@ def test_one_replica_is_for_a_kafka_of_one_broker(
     assert asked == [wanted]
 
 
+def test_one_line_says_that_a_kafka_has_one_broker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the first topic that is made there; the others are no news."""
+    monkeypatch.setattr(topics_module, "_OF_ONE_BROKER", set[str]())
+    metadata = SimpleNamespace(brokers={1: "h:1"}, topics={})
+    monkeypatch.setattr(TopicAdmin, "_metadata", lambda _: metadata)
+    spec = coordinator_topic_spec(JobConfig.of(_CONFIG))
+    with caplog.at_level("INFO"):
+        replicas = [TopicAdmin(SYSTEM)._replication(spec) for _ in range(3)]
+    assert (replicas, len(caplog.messages)) == ([1, 1, 1], 1)
+    assert caplog.messages[0] == (
+        f"topics such as {spec.name} get one replica, not 3, as this Kafka has one broker; "
+        "systems.k.default.stream.replication.factor sets their number"
+    )
+
+
 def answer(offset: int) -> Future[ListOffsetsResultInfo]:
     """The library's, with this offset."""
     future: Future[ListOffsetsResultInfo] = Future()
