@@ -17,6 +17,7 @@ from homeport.config.declarations.operators_file import (
     reaches_out,
     require_of_file,
     require_own_code,
+    taking_back,
     with_own_places,
 )
 from homeport.config.declarations.samza_keys import known_to_samza
@@ -137,8 +138,8 @@ def refuse_written(written: Config, file: Config) -> None:
     """
     for key, why in _IDENTITY.items():
         if key in written and written[key] != file.get(key):
-            remedy = f"coordinator-stream-writer --type=set-config --key={key} --delete"
-            raise ConfigError(key, written[key], f"{why}, and a tool has written it", remedy)
+            rule = f"{why}, and a tool has written it"
+            raise ConfigError(key, written[key], rule, taking_back(key))
     require_of_file(written, file)
 
 

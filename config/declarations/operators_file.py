@@ -24,6 +24,11 @@ def with_own_places(recorded: Config, file: Config) -> Config:
     return Config({**kept, **own})
 
 
+def taking_back(name: str) -> str:
+    """Return the command that takes back what a program has written into the stream."""
+    return f"homeport config set {name} --delete"
+
+
 def require_own_code(recorded: Config, file: Config, *only: Key) -> None:
     """Require that ``file`` names all code that a tool would import by ``recorded``.
 
@@ -54,8 +59,7 @@ def require_of_file(written: Mapping[str, str], file: Config) -> None:
                 f"coordinator-stream-writer has set it, and it names {key.reach.value}: run-job "
                 "takes that from the properties file alone"
             )
-            take_back = f"coordinator-stream-writer --type=set-config --key={name} --delete"
-            raise ConfigError(name, value, rule, f"{_REMEDY}; {take_back}")
+            raise ConfigError(name, value, rule, f"{_REMEDY}; {taking_back(name)}")
 
 
 def reaches_out(key: Key, value: str) -> bool:

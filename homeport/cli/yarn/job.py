@@ -16,6 +16,7 @@ from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.operators_file import taking_back
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.settings.standalone_section import require_never_standalone
@@ -153,8 +154,8 @@ def write_order(stream: CoordinatorStream) -> bool:
         raise ConfigError(
             key,
             by_hand,
-            "it was set by coordinator-stream-writer, which stands above this order",
-            f"take it back: coordinator-stream-writer --type set-config --key {key} --delete",
+            "it was set by hand, which stands above this order",
+            f"take it back: {taking_back(key)}",
         )
     manager.set(key, "true", SOURCE)
     return True

@@ -41,6 +41,7 @@ from homeport.cli.yarn.cluster_check import cluster_facts, require_fit
 from homeport.cli.yarn.job import SOURCE, Job, order_drain, order_shutdown
 from homeport.cli.yarn.waiting import Waiter, log_shortage
 from homeport.config.config import Config
+from homeport.config.declarations.operators_file import taking_back
 from homeport.config.declarations.standalone_keys import YARN
 from homeport.config.declarations.unknown_keys import ALLOW, require_known
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError
@@ -160,8 +161,8 @@ def with_written_keys(job: Job) -> Job:
         if job.config.get(key, "") != value:
             shown = shown_value(key, value)
             note(
-                f"note: {key} = {shown} was set by coordinator-stream-writer and stands; "
-                f"coordinator-stream-writer --type set-config --key {key} --delete takes it back"
+                f"note: {key} = {shown} was set by hand and stands; "
+                f"{taking_back(key)} takes it back"
             )
     config = job.config.merged(written)
     if config != job.config:

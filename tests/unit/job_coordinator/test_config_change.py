@@ -180,7 +180,7 @@ def test_what_names_the_job_is_taken_back_only_where_a_tool_has_written_it() -> 
     with pytest.raises(ConfigError, match="it says which job this is"):
         check_deletion("job.id", is_set_by_hand=False)
     refuse_written(Config({"job.name": "flights", "task.commit.ms": "5"}), GOOD)
-    with pytest.raises(ConfigError, match=r"--key=job\.name --delete") as caught:
+    with pytest.raises(ConfigError, match=r"config set job\.name --delete") as caught:
         refuse_written(Config({"job.name": "other"}), GOOD)
     assert str(caught.value).startswith("job.name = 'other': it says which job this is")
 

@@ -138,6 +138,8 @@ def test_an_order_that_was_given_by_hand_is_one() -> None:
 def test_a_key_that_was_set_by_hand_stands_above_the_order() -> None:
     """One line says how to take it back; nothing is written."""
     stream = written(job__drain="false")
-    with pytest.raises(ConfigError, match=r"job\.drain.*take it back: coordinator-stream-writer"):
+    with pytest.raises(
+        ConfigError, match=r"job\.drain.*take it back: homeport config set job\.drain --delete"
+    ):
         write_order(stream)
     assert len(stream.log) == 1

@@ -84,7 +84,7 @@ def test_a_resubmission_with_a_number_out_of_its_range_is_refused(
     line = str(refused.value)
     assert line.startswith(f"{key} = '{value[:40]}")
     assert len(line) < 500
-    assert f"--key {key} --delete takes it back" in capsys.readouterr().err
+    assert f"homeport config set {key} --delete takes it back" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_run_job_runs_nothing_that_the_stream_alone_names(key: str, value: str) 
 
 def test_a_tool_makes_no_other_job_of_a_submission() -> None:
     """A name that was written into the stream would be that of another stream."""
-    with pytest.raises(ConfigError, match=r"job\.name = 'other'.*--key=job\.name --delete"):
+    with pytest.raises(ConfigError, match=r"job\.name = 'other'.*config set job\.name --delete"):
         _resubmitted(Config(KEYS), "job.name", "other")
 
 

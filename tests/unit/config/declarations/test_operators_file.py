@@ -50,7 +50,7 @@ def test_run_job_takes_no_program_place_or_class_that_a_tool_has_written(key: Ke
     for file in (Config(), Config({name: "another:One"})):
         with pytest.raises(ConfigError, match="from the properties file alone") as refused:
             require_of_file(own, file)
-        assert f"--key={name} --delete" in str(refused.value)
+        assert f"homeport config set {name} --delete" in str(refused.value)
         assert "\n" not in str(refused.value)
 
 
