@@ -52,6 +52,7 @@ _PAUSE_S = 1.0
 _KEPT_S = 60.0
 """How long the stream stays open after its use; its client asks Kafka 20 times a second."""
 _NO_SUBMISSION = 0
+_CODE = (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS, keys.YARN_PACKAGE_PATH)
 _Order = tuple[int, Plan | None]
 _PLACE = {
     LOCAL: "name the same --work-dir; where it is lost, and no process of the job runs, "
@@ -207,7 +208,10 @@ class JobPlanner:
             before = previous_assignment(stream, plan, readings)
             require_same_keys(ConfigManager(stream).read(), self._config, before)
             found = self._model(stream, before, present(readings.registrations))
-            if ConfigManager(stream).read() != self._config:
+            recorded = ConfigManager(stream).read()
+            if recorded != self._config:
+                if (other := other_code(recorded, self._config)) is not None:
+                    _LOG.warning("%s", other)
                 ConfigManager(stream).replace(self._config, _SOURCE)
             stream.write(model_messages(found, stream, has_standby_changelogs=False))
         except Exception:
@@ -236,6 +240,27 @@ class JobPlanner:
         containers = {p: c for p, c in model.containers.items() if c.tasks}
         warn_of_missing_standbys(config, containers, {r.location for r in processors})
         return JobModel(config, containers)
+
+
+def other_code(recorded: Config, config: Config) -> str | None:
+    """Return the warning that a job of run-local, ``recorded``, goes on with other code.
+
+    Another file that declares a job of the same name takes its state and positions. None: the code
+    is of the same name, or ZooKeeper has the job, whose processors may get new code in turn.
+    """
+    if keys.JOB_COORDINATOR_FACTORY.read(config) != LOCAL:
+        return None
+    for key in _CODE:
+        before, now = key.read(recorded), key.read(config)
+        if before and now and before != now:
+            job = JobConfig.of(config)
+            return (
+                f"the job {job.name!r} (job.id {job.id}) has last run with {key.name} = "
+                f"{before!r}, and goes on with {now!r} from that one's state and input positions; "
+                f"if this is another job, give it another {keys.JOB_NAME.name}, or another "
+                f"{keys.JOB_ID.name} by --config={keys.JOB_ID.name}=ID"
+            )
+    return None
 
 
 def warn_of_missing_standbys(

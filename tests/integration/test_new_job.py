@@ -14,6 +14,18 @@ from clusters_under_test import LocalUnderTest
 from new_jobs import HOMEPORT, await_value, made, produce, run_by_its_readme
 from suites import long
 
+_FILE = """\
+from homeport import Job
+
+job = Job({name!r}, kafka={kafka!r})
+amounts = job.input({topic!r})
+
+
+@job.each(amounts)
+def seen(key, value):
+    pass
+"""
+
 
 @pytest.mark.parametrize(
     "options",
@@ -64,3 +76,24 @@ def test_a_new_job_with_properties_runs_on_this_machine_and_makes_its_output(
         finally:
             job.send_signal(signal.SIGTERM)
         assert job.wait(60) == 0
+
+
+def test_another_file_that_takes_the_state_of_its_name_gets_a_warning_once(
+    kafka: str, tmp_path: Path
+) -> None:
+    """It would find nothing to read, and end as if it had read all."""
+    name = f"named-{uuid.uuid4().hex[:6]}"
+    produce(kafka, f"{name}-in", (5, 7))
+    text = _FILE.format(name=name, kafka=kafka, topic=f"{name}-in")
+    warnings = []
+    for file in ("first.py", "first.py", "second.py", "second.py"):
+        (tmp_path / file).write_text(text, encoding="utf-8")
+        run = ["run-local", "--trial", f"--config-path={file}", "--config=job.drain=true"]
+        done = subprocess.run(
+            [*HOMEPORT, *run], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        warnings.append([line for line in done.stderr.splitlines() if "has last run with" in line])
+    (line,) = warnings.pop(2)
+    assert f"the job {name!r} (job.id 1-trial) has last run with task.class = 'first:job'" in line
+    assert warnings == [[], [], []]

@@ -19,6 +19,7 @@ from homeport.container.standalone.planner import (
     JobPlanner,
     KeptStream,
     _require_own,
+    other_code,
     standbys_before,
     warn_of_missing_standbys,
 )
@@ -178,6 +179,38 @@ def test_a_job_that_has_run_elsewhere_is_refused(recorded: str, own: str, line: 
     config = Config({"job.name": "j", "job.default.system": "kafka", FACTORY: own})
     with pytest.raises(ConfigError, match=line):
         _require_own(stream, config, 4)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "named"),
+    [
+        ({}, {"task.class": "ok:job"}, None),
+        ({"task.class": "ok:job"}, {"task.class": "ok:job"}, None),
+        ({"task.class": "ok:job"}, {"task.pipeline.sql": "SELECT 1"}, None),
+        (
+            {"task.class": "ok:job", "yarn.package.path": "/ok.py"},
+            {"task.class": "raises:job", "yarn.package.path": "/raises.py"},
+            "task.class = 'ok:job', and goes on with 'raises:job'",
+        ),
+        (
+            {"task.class": "ok:job", "yarn.package.path": "/a/ok.py"},
+            {"task.class": "ok:job", "yarn.package.path": "/b/ok.py"},
+            "yarn.package.path = '/a/ok.py', and goes on with '/b/ok.py'",
+        ),
+    ],
+)
+def test_another_file_with_a_job_of_the_same_name_is_one_line(
+    before: dict[str, str], now: dict[str, str], named: str | None
+) -> None:
+    """It takes the first one's state and positions; under ZooKeeper code changes in turn."""
+    job = {"job.name": "bad", "job.id": "1-trial", "job.default.system": "kafka", FACTORY: LOCAL}
+    line = named and (
+        f"the job 'bad' (job.id 1-trial) has last run with {named} from that one's state and input "
+        "positions; if this is another job, give it another job.name, or another job.id by "
+        "--config=job.id=ID"
+    )
+    assert other_code(Config({**job, **before}), Config({**job, **now})) == line
+    assert other_code(Config(before), Config({**job, **now, FACTORY: ZOOKEEPER})) is None
 
 
 def test_the_standbys_of_a_version_are_known_to_the_next() -> None:
