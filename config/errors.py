@@ -54,7 +54,16 @@ class UnavailableError(HomeportError):
     """Something outside (Kafka, the ResourceManager, the AM) did not answer.
 
     The message names it and a remedy.
+
+    Args:
+        message: of one line.
+        key: the configuration key that says where it is; None: none does.
+        value: the key's value.
     """
+
+    def __init__(self, message: str, key: str | None = None, value: str | None = None) -> None:
+        super().__init__(message)
+        self.key, self.value = key, value
 
 
 class UnansweredError(UnavailableError):

@@ -20,7 +20,7 @@ from homeport.config.declarations.task_keys import (
     TASK_PIPELINE_CLASS,
     TASK_PIPELINE_SQL,
 )
-from homeport.config.errors import ConfigError, HomeportError, in_one_line
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
 from homeport.config.secret_names import shown_value
 from homeport.config.system_stream import SystemStream
 
@@ -88,11 +88,11 @@ def job_in(path: Path) -> DeclaredJob:
     return job
 
 
-def place_of(error: ConfigError) -> str | None:
+def place_of(error: ConfigError | UnavailableError) -> str | None:
     """Return file and line of Python that gave the key at fault; None where none did."""
     for path, job in _FOUND.items():
-        line = job.line_of(error.key)
-        if line is not None and error.value in {None, _shown(job, error.key)}:
+        line = None if error.key is None else job.line_of(error.key)
+        if line is not None and error.value in {None, _shown(job, str(error.key))}:
             return f"{path.name}, line {line}"
     return None
 

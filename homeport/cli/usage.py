@@ -10,7 +10,13 @@ from typing import Any, NoReturn, TextIO
 
 import typer
 
-from homeport.config.errors import ConfigError, HomeportError, NoRightError, UnansweredError
+from homeport.config.errors import (
+    ConfigError,
+    HomeportError,
+    NoRightError,
+    UnansweredError,
+    UnavailableError,
+)
 from homeport.config.loading.declared_job import place_of
 from homeport.config.printable import printable
 
@@ -76,7 +82,8 @@ def run_program(
         except NoRightError as error:
             line = f"error: {error}; {_NO_RIGHT}"
         except HomeportError as error:
-            place = place_of(error) if isinstance(error, ConfigError) else None
+            at_key = error if isinstance(error, ConfigError | UnavailableError) else None
+            place = None if at_key is None else place_of(at_key)
             line = f"error: {error}" if place is None else f"error: {error} ({place})"
         except typer.TyperException as error:
             line = f"error: {usage_error(error)}; see {help_name} --help"

@@ -104,6 +104,11 @@ class Kafka:
     tls: bool = False
 
     def __post_init__(self) -> None:
+        for server in map(str.strip, self.servers.split(",")) if self.servers else ():
+            host, _, port = server.rpartition(":")
+            if not host or not (port.isascii() and port.isdecimal()):
+                rule, remedy = f"{server!r} is not HOST:PORT", "write it so, as in broker:9092"
+                raise ConfigError("Kafka.servers", self.servers, rule, remedy)
         if self.sasl is not None and self.sasl not in _LOGIN_MODULES:
             remedy = f"give {', '.join(_LOGIN_MODULES)}, or write the keys of another into keys="
             raise ConfigError("Kafka.sasl", self.sasl, "there is no such mechanism here", remedy)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import logging
 import queue
+import re
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -63,6 +64,9 @@ _NO_RIGHT = frozenset(
 )
 """Codes of Kafka: the user is known, and does not have the right."""
 
+_UNRESOLVED = re.compile(r"Failed to resolve .+?(?= \(after |$)")
+"""In the library's text of a host name that is not known."""
+
 _DROPPED: queue.SimpleQueue[AdminClient] = queue.SimpleQueue()
 """Admin clients without a reference, for the thread that destroys them."""
 _OURS = 2
@@ -76,10 +80,13 @@ class _Admin:
     An admin client ends its requests in a thread of its own, which runs Python. The traceback of a
     failed request keeps the client in a cycle of references. If the collector runs in that thread,
     it destroys the client there, and librdkafka ends the process for that.
+
+    ``unresolved``: why the last host name that is not known cannot be resolved, if there is one.
     """
 
-    def __init__(self, client: AdminClient) -> None:
+    def __init__(self, client: AdminClient, unresolved: Sequence[str] = ()) -> None:
         self._client = client
+        self.unresolved = unresolved
         # The finalizer holds the client, so that the collector never finds it in a cycle. Only a
         # SimpleQueue may be used here: the collector may run inside any call.
         weakref.finalize(self, _DROPPED.put, client).atexit = False
@@ -151,7 +158,8 @@ def unavailable(
     if error is not None and error.code() in _NO_RIGHT:
         remedy = "grant the rights that docs/security.md has for a job's user"
     where = f"Kafka at {system.bootstrap_servers} (system {system.name!r})"
-    return UnavailableError(f"{where}: {what}: {why}; {remedy}")
+    line = f"{where}: {what}: {why}; {remedy}"
+    return UnavailableError(line, servers, system.bootstrap_servers)
 
 
 def consumer(system: SystemConfig, over: Mapping[str, str | int | bool]) -> Consumer:
@@ -168,10 +176,26 @@ def producer(system: SystemConfig, over: Mapping[str, Any]) -> Producer:
 
 def admin(system: SystemConfig) -> AdminClient:
     """Return an admin client with the system's properties; it has not connected yet."""
-    properties = {**_RECONNECTING, **system.admin}
+    unresolved: list[str] = []
+
+    def hear(error: KafkaError) -> None:
+        LIBRDKAFKA_LOG.error("%s", error.str())  # as the library does where nothing hears it
+        if error.code() == KafkaError._RESOLVE:  # noqa: SLF001 - a public name of the library
+            unresolved[:] = _UNRESOLVED.findall(error.str())
+
+    properties: dict[str, Any] = {**_RECONNECTING, **system.admin, "error_cb": hear}
     _start_destroying()
     client = _made(system, "consumer", lambda: AdminClient(properties, logger=LIBRDKAFKA_LOG))
-    return cast("AdminClient", _Admin(client))
+    return cast("AdminClient", _Admin(client, unresolved))
+
+
+def unresolved(client: AdminClient) -> str | None:
+    """Return why a broker's host name cannot be resolved; None where all could be."""
+    made: object = client
+    if not isinstance(made, _Admin):
+        return None
+    client.poll(0)  # the library calls back within it
+    return next(iter(made.unresolved), None)
 
 
 def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:

@@ -453,7 +453,8 @@ class TopicAdmin:
                 return self._admin.list_topics(timeout=more_s)
             except KafkaException as exception:
                 error = clients.error_of(exception)
-        raise clients.unavailable(self._system, "listing topics", error) from None
+        why = clients.unresolved(self._admin) or error.str()
+        raise clients.unavailable(self._system, "listing topics", why, error) from None
 
     def _explain_creation(self, spec: TopicSpec, error: KafkaError) -> None:
         """Return if the topic exists already; else raise the error with the remedy."""

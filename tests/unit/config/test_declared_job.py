@@ -10,7 +10,7 @@ import pytest
 
 from homeport.cli.usage import run_program
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.loading.declared_job import place_of
 from homeport.config.loading.loader import load
 from homeport.config.loading.rewriters import rewritten
@@ -155,6 +155,15 @@ def test_a_key_that_a_later_rule_refuses_has_its_line(
     line = "error: task.commit.ms = '{}': it is odd; double it"
     assert printed("7") == line.format(7) + " (ruled.py, line 2)\n"
     assert printed("9") == line.format(9) + "\n"
+
+
+def test_brokers_that_do_not_answer_are_named_where_the_file_gives_them(tmp_path: Path) -> None:
+    """Not where they come from the environment, nor where no key has the address."""
+    key, text = "systems.kafka.consumer.bootstrap.servers", 'job = Job("asks", kafka="a:1")'
+    load(_written(tmp_path, f'from homeport import Job\n{text}\njob.input("in")\n', "asks"))
+    assert place_of(UnavailableError("it is away", key, "a:1")) == "asks.py, line 2"
+    assert place_of(UnavailableError("it is away", key, "b:1")) is None
+    assert place_of(UnavailableError("it is away")) is None
 
 
 def test_a_job_whose_schema_cannot_be_read_gives_no_place(tmp_path: Path) -> None:

@@ -66,11 +66,17 @@ def test_the_protocol_follows_from_user_and_tls(kafka: Kafka, protocol: str | No
     [
         (lambda: Kafka(sasl="GSSAPI"), "Kafka.sasl = 'GSSAPI': there is no such mechanism here"),
         (lambda: Kafka(sasl="PLAIN", user="u", password=_TEXT), "a job's file has no password"),
+        (lambda: Kafka(servers="a:1, b"), "Kafka.servers = 'a:1, b': 'b' is not HOST:PORT; write"),
+        (lambda: Kafka(servers=":1"), "':1' is not HOST:PORT"),
+        (
+            lambda: Job("j", kafka="localhost"),
+            "Kafka.servers = 'localhost': 'localhost' is not HOST",
+        ),
         (lambda: Kafka(user="u"), "Kafka.sasl is missing: sasl, user and password go together"),
         (lambda: Kafka(sasl="PLAIN", user="u"), "Kafka.password is missing"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(make: Callable[[], Kafka], line: str) -> None:
+def test_arguments_that_do_not_fit_are_refused(make: Callable[[], object], line: str) -> None:
     """The line has no secret."""
     with pytest.raises(ConfigError) as caught:
         make()

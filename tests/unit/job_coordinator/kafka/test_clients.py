@@ -16,10 +16,11 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata
 from waiting import until
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.connection import Connection, SaidOnce
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
 
@@ -64,6 +65,16 @@ def test_a_missing_right_is_no_broker_that_is_away(code: int, words: str, remedy
     around = clients.unavailable(system, "asking", f"key 1: {words}", error)
     assert f"asking: key 1: {words}; {remedy}" in str(around)
     assert f"asking: {words}; {_BROKERS}" in str(clients.unavailable(system, "asking", words))
+
+
+def test_a_host_name_that_is_not_known_is_named() -> None:
+    """The library's own error for the request says only that no broker answers."""
+    system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "no..host:1"}), "k")
+    line = r"listing topics: Failed to resolve 'no\.\.host:1': [^(;]*; check that"
+    with pytest.raises(UnavailableError, match=line) as caught:
+        TopicAdmin(system, timeout_s=0.5).partition_counts(["in"])
+    assert caught.value.key == "systems.k.consumer.bootstrap.servers"
+    assert caught.value.value == "no..host:1"
 
 
 _COLLECTED_IN_ITS_OWN_THREAD = """
