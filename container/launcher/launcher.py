@@ -451,14 +451,18 @@ class Launcher:
         self._child = None  # before its descriptors go, which a signal's handler would use
         self._selector.unregister(child.process.pid_fd)
         child.process.close()
-        self._ends(Stopped(child.incarnation, cause, exit_code, tuple(lines)))
+        stopped = Stopped(child.incarnation, cause, exit_code, tuple(lines))
+        self._ends(stopped)
         log.info(
             "processor %s epoch %d %s, exit code %d",
             *_parts(child.incarnation),
             cause.value,
             exit_code,
         )
-        self._event("child-stopped", child.incarnation, cause=cause.value, exit_code=exit_code)
+        why = {"reason": stopped.reason} if stopped.reason else {}
+        self._event(
+            "child-stopped", child.incarnation, cause=cause.value, exit_code=exit_code, **why
+        )
 
     def _kill_child(self, why: str) -> None:
         child = self._child

@@ -14,6 +14,7 @@ import msgspec
 
 from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.errors import WireError
+from homeport.config.secret_names import without_secrets
 from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_package import PACKAGE_NAME
@@ -25,6 +26,9 @@ from homeport.job_coordinator.status.shape import SpareReport
 
 _MAX_NAME = 1_000
 """Characters of a host, or of a container's id: a record with it has to fit into every topic."""
+_MAX_REASON = 300
+_ENDED_BY_FAULT = frozenset({StopCause.FAILED, StopCause.DISK_FULL, StopCause.NO_PACKAGE})
+"""Causes whose last line gives the reason; that of a killed process is any line of its log."""
 _Name = Annotated[str, msgspec.Meta(max_length=_MAX_NAME)]
 _Package = Annotated[str, msgspec.Meta(pattern=rf"\A{PACKAGE_NAME}\Z")]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
@@ -213,6 +217,14 @@ class Stopped(_Message):
     exit_code: Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
     last_lines: tuple[str, ...] = ()
     age_ms: Annotated[int, msgspec.Meta(ge=-LONG_MAX, le=LONG_MAX)] = 0
+
+    @property
+    def reason(self) -> str:
+        """The last line, without its secrets and shortened; empty where it gives no reason."""
+        if self.cause not in _ENDED_BY_FAULT or not self.last_lines:
+            return ""
+        line = " ".join(self.last_lines[-1].removeprefix("error: ").split())
+        return without_secrets(line)[:_MAX_REASON]
 
     def _as_received(self) -> Self:
         return replace(self, age_ms=max(self.age_ms, 0))

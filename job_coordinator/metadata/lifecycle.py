@@ -13,6 +13,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number
 from homeport.job_coordinator.coordinator_stream.reading import (
     RecordManager,
     exactly,
@@ -22,7 +23,7 @@ from homeport.job_coordinator.coordinator_stream.reading import (
 from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.wire_form import Number, Text
+from homeport.job_coordinator.model.wire_form import LARGEST, Number, Text
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,17 @@ class StopManager(RecordManager):
 
 @dataclass(frozen=True)
 class RetryState:
-    """The number of failures charged to a processor, and the time of the last, in ms since 1970."""
+    """The number of failures charged to a processor, and the time of the last, in ms since 1970.
+
+    ``epoch``: the incarnation whose launcher gave the ``reason`` of the last one, a line without
+    secrets; 0 and empty where none did. The line may quote data of the job: without a right to
+    read the stream no page shows it.
+    """
 
     count: int
     since_ms: int
+    epoch: int = 0
+    reason: str = ""
 
 
 class RetryManager(RecordManager):
@@ -72,12 +80,19 @@ class RetryManager(RecordManager):
         found = read_all(self._stream, MessageType.SET_RETRY_STATE, _retry_state)
         return {ProcessorId(processor_id): state for processor_id, state in found.items()}
 
+    def reasons(self) -> dict[Incarnation, str]:
+        """Return {incarnation: why it failed}, where a processor's last failure has a reason."""
+        states = self.read().items()
+        return {Incarnation(p, s.epoch): s.reason for p, s in states if s.epoch and s.reason}
+
     @staticmethod
     def message(processor_id: ProcessorId, state: RetryState) -> CoordinatorStreamMessage:
         """Return the record of the processor's charged failures."""
         if state.count == 0:
             return wire.tombstone(MessageType.SET_RETRY_STATE, processor_id)
         values = {"count": str(state.count), "since": str(state.since_ms)}
+        if state.reason:
+            values |= {"epoch": str(state.epoch), "reason": state.reason}
         return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
 
     def messages_to_forget(self) -> tuple[CoordinatorStreamMessage, ...]:
@@ -90,7 +105,10 @@ class RetryManager(RecordManager):
 
 
 def _retry_state(message: CoordinatorStreamMessage) -> RetryState:
-    return RetryState(wire.number(message, "count"), wire.number(message, "since"))
+    values = message.values or {}
+    epoch = whole_number(values.get("epoch"), LARGEST) or 0
+    count, since_ms = wire.number(message, "count"), wire.number(message, "since")
+    return RetryState(count, since_ms, epoch, values.get("reason", ""))
 
 
 JOB_RESULTS = ("SUCCEEDED", "FAILED", "KILLED")

@@ -224,6 +224,7 @@ _IN, _LOG = SystemStream("kafka", "in"), SystemStream("kafka", "log")
 _AM = AmEpoch(Rank(2, APPLICATION, 1), (Rank(1, APPLICATION, 2),))
 _PERMIT = ProcessorEpoch(9, 2, (ZERO, ONE), 8, 60_000)
 _FAILOVER = RecordedFailover(3, ProcessorId("0-0"), Host("h2"), "start", (ProcessorId("0-0"),), "x")
+_RETRIES = RetryState(2, 1_700_000_000_000, 4, "division by zero")
 _ORDER = UpgradeOrder("u1", APPLICATION, PACKAGE, 5000, by="user")
 _STATE = UpgradeState(
     "u1", APPLICATION, PACKAGE, OTHER, 5000, UpgradePhase.BACK, (P0,), P1, 4, "it failed", "line"
@@ -265,9 +266,9 @@ RECORDS: Mapping[str, Records] = {
         {ZERO: "failed"},
     ),
     "retry-state": Records(
-        lambda s: s.write([RetryManager.message(P0, RetryState(2, 1_700_000_000_000))]),
+        lambda s: s.write([RetryManager.message(P0, _RETRIES)]),
         lambda s: RetryManager(s).read(),
-        {P0: RetryState(2, 1_700_000_000_000)},
+        {P0: _RETRIES},
     ),
     "failover": Records(
         lambda s: s.write([FailoverManager.message(P0, _FAILOVER)]),

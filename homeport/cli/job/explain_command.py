@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from msgspec import Struct, json
 
+from homeport.cli.job.failure_reasons import FailureReasons
 from homeport.cli.job.job_view import require_running
 from homeport.cli.options import AsJson, Given, described, new_app, note_origin
 from homeport.config.errors import HomeportError
@@ -42,7 +43,7 @@ def explain(processor: str, *, given: Given, last: int = 10, as_json: AsJson = F
     Only a running job has reasons: they live as long as its driver, which says since when.
     """
     running = require_running(given)
-    status = running.client.status()
+    status = FailureReasons(given).added_to(running.client.status())
     container = find(status, processor)
     events = running.client.events(ProcessorId(processor), limit=last)
     note_origin(running)

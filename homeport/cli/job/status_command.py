@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from homeport.cli.formatting import table
+from homeport.cli.job.failure_reasons import FailureReasons, with_reasons
 from homeport.cli.job.job_view import RunningJob, open_stream, require_running, running_job
 from homeport.cli.options import AsJson, Given, described, new_app, note, print_answer
 from homeport.cli.usage import Control
@@ -17,7 +18,7 @@ from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.epochs import EpochManager
-from homeport.job_coordinator.metadata.lifecycle import JobEndManager
+from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.own_metrics import summary
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStandby, ShownStatus
@@ -53,13 +54,14 @@ def status(*, given: Given, watch: float | None = None, as_json: AsJson = False)
     if ended is not None:
         print(ended)
         return
-    running = running or require_running(given)
+    running, reasons = running or require_running(given), FailureReasons(given)
     if watch is None:
-        _print(running, as_json=as_json)
+        _print(running, reasons, as_json=as_json)
         return
     while True:
         try:
-            _print(running, as_json=as_json, clears=sys.stdout.isatty() and not as_json)
+            clears = sys.stdout.isatty() and not as_json
+            _print(running, reasons, as_json=as_json, clears=clears)
         except UnavailableError as error:
             note(f"{time.strftime('%H:%M:%S')}  {error}")
             running = _found_again(running, given)
@@ -73,7 +75,8 @@ def end_of(config: Config, stream: CoordinatorStream) -> str | None:
     end = None if submission is None else JobEndManager(stream).read(submission.number)
     if submission is None or end is None:
         return None
-    job, why = JobConfig.of(config), f": {end.diagnostics}" if end.diagnostics else ""
+    story = with_reasons(end.diagnostics, RetryManager(stream).reasons())
+    job, why = JobConfig.of(config), f": {story}" if story else ""
     return f"{job.name}-{job.id}: ended, {submission.application}, {end.result}{why}"
 
 
@@ -85,10 +88,12 @@ def _found_again(running: RunningJob, given: Config) -> RunningJob:
         return running
 
 
-def _print(running: RunningJob, *, as_json: bool, clears: bool = False) -> None:
-    client = running.client
+def _print(
+    running: RunningJob, reasons: FailureReasons, *, as_json: bool, clears: bool = False
+) -> None:
+    client, now_ms = running.client, int(time.time() * 1000)
     body = client.status_body() if as_json else None
-    shown = () if as_json else lines(client.status(), int(time.time() * 1000))
+    shown = () if as_json else lines(reasons.added_to(client.status()), now_ms)
     if clears:
         sys.stdout.write(_CLEAR)
     print_answer(body, shown, as_json=as_json)

@@ -32,6 +32,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 )
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
 from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
+from homeport.cli.job.failure_reasons import with_reasons
 from homeport.cli.job.kafka_check import check_kafka
 from homeport.cli.options import ALLOWED, Named, described, new_app, note, warn
 from homeport.cli.usage import interrupt_on_sigterm, run_app, run_program
@@ -62,6 +63,7 @@ from homeport.job_coordinator.kafka.topics import (
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
+from homeport.job_coordinator.metadata.lifecycle import RetryManager
 from homeport.job_coordinator.metadata.state_facts import StoreForms
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
@@ -269,7 +271,7 @@ def await_am(job: Job, number: int, application_id: str, package: str) -> str:
                 f"the AM of {application_id} does not answer after {_ANSWER_LIMIT_S:.0f} s "
                 f"({state}): see {job.yarn.url}/cluster/app/{application_id}"
             )
-    raise UnavailableError(f"{end_of(application)}; {_ADVICE}: {log_place(application)}")
+    raise UnavailableError(_story(job, application))
 
 
 # ---------------------------------------------------------------------------------------- others
@@ -292,8 +294,19 @@ def wait(job: Job) -> int:
     if last.final_status in ("SUCCEEDED", "KILLED"):
         note(end_of(last))
     else:
-        note(f"{end_of(last)}; {_ADVICE}: {log_place(last)}")
+        note(_story(job, last))
     return 0 if last.final_status == "SUCCEEDED" else 1
+
+
+def _story(job: Job, application: Application) -> str:
+    """Return how the application failed, why its containers did, and the place of its log.
+
+    Without Kafka the second is left out: YARN alone knows the end too.
+    """
+    story = end_of(application)
+    with contextlib.suppress(HomeportError), job.stream() as stream:
+        story = with_reasons(story, RetryManager(stream).reasons())
+    return f"{story}; {_ADVICE}: {log_place(application)}"
 
 
 def await_end(job: Job, application: Application, limit_s: float | None) -> Application:

@@ -61,7 +61,8 @@ def test_a_job_runs_stops_and_comes_home(make_job: Callable[[str], Job]) -> None
 def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Job]) -> None:
     """Two retries, the last after a rest, then FAILED: status, YARN and ``wait`` show the cause.
 
-    The last lines of the log are for the job's owner; YARN and ``wait`` say where the log is.
+    The last lines of the log are for the job's owner; YARN and ``wait`` say where the log is. The
+    last one is the reason, which the operator's commands read from the coordinator stream.
     """
     job = make_job("broken")
     job.produce(1)
@@ -69,7 +70,7 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
         "task.class=probe_task:Failing",
         "job.container.count=1",
         "cluster-manager.container.retry.count=2",
-        "cluster-manager.container.preferred-host.last.retry.delay.ms=4000",
+        "cluster-manager.container.preferred-host.last.retry.delay.ms=15000",
     )
     wait_for(lambda: [c["phase"] for c in job.containers().values()] == ["backing-off"], job)
     failures = job.failures()
@@ -79,16 +80,25 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
     ]
     assert all("a fault of the task" in f["last_lines"][-1] for f in failures)
     assert [f["last_lines"] for f in job.get("v1/status")["failures"]] == [None, None]
+    reason = "exit code 1: task 'Partition "  # of the one record
+    for command in (["status"], ["explain", "0"]):
+        (line,) = [s for s in job.operator(*command).stdout.splitlines() if "last failure: " in s]
+        assert f"failed, {reason}" in line
+        assert line.endswith("ValueError: a fault of the task")
     done = job.call("wait")
     assert done.returncode == 1
     assert "UnsuccessfulFinish (FAILED)" in done.stderr
     ended = job.application()
     assert ended.final_status == "FAILED"
     story = "processor 0 failed 3 times, cluster-manager.container.retry.count is 2; 0@3 on "
-    for stated in (done.stderr, ended.diagnostics):
-        assert story in stated
-        assert "failed, exit code 1; the log of 0@3 is container-0-3.log of container_" in stated
-        assert "a fault of the task" not in stated
+    place = "; the log of 0@3 is container-0-3.log of container_"
+    assert story in ended.diagnostics
+    assert f"failed, exit code 1{place}" in ended.diagnostics
+    assert "a fault of the task" not in ended.diagnostics
+    assert story in done.stderr
+    assert f"ValueError: a fault of the task{place}" in done.stderr
+    assert reason in done.stderr
+    assert job.operator("status").stdout.endswith("ValueError: a fault of the task\n")
 
 
 def test_a_fault_that_only_the_am_sees_is_reported_at_once(make_job: Callable[[str], Job]) -> None:

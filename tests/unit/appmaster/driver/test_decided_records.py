@@ -29,11 +29,13 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.metadata.lifecycle import FailoverManager
+from homeport.job_coordinator.http.messages import Stopped
+from homeport.job_coordinator.metadata.lifecycle import FailoverManager, RetryManager, RetryState
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (
     PlacementRequest,
     PlacementResponse,
@@ -47,7 +49,7 @@ TASKS = {P0: ["t1", "t0"], S0: ["Standby-t0-0"]}
 
 
 def written(
-    *records: Record, after: ContainerState | None = None
+    *records: Record, after: ContainerState | None = None, stopped: Stopped | None = None
 ) -> list[CoordinatorStreamMessage]:
     """The messages of these records."""
 
@@ -55,7 +57,7 @@ def written(
         return (TaskName(name) for name in TASKS.get(processor_id, ()))
 
     containers = {} if after is None else {after.processor_id: after}
-    return list(messages(records, containers.get, tasks_of, 7, 42_000, 3))
+    return list(messages(records, containers.get, tasks_of, 7, 42_000, 3, stopped))
 
 
 def test_a_permit_names_the_incarnations_it_fences() -> None:
@@ -121,6 +123,15 @@ def test_counts_stops_and_the_end_come_last_in_the_order_of_their_processors() -
         wire.tombstone("set-retry-state", "1"),
         own_records.set_job_end(3, "KILLED", "why"),
     ]
+
+
+def test_a_failure_has_the_reason_of_the_stop_that_was_decided_on() -> None:
+    """Of that processor alone: another one may fail with it, as the one that a standby replaces."""
+    stopped = Stopped(Incarnation(P0, 4), StopCause.FAILED, 1, ("error: division by zero",))
+    failed = RetryManager.message(P0, RetryState(2, 7, 4, "division by zero"))
+    assert written(WriteFailureCount(P0, 2), stopped=stopped) == [failed]
+    other = own_records.set_retry_state("0-0", 1, 7)
+    assert written(WriteFailureCount(S0, 1), stopped=stopped) == [other]
 
 
 def test_an_answer_has_time_and_source_and_its_request_is_deleted() -> None:

@@ -11,7 +11,13 @@ from stream_in_memory import InMemoryCoordinatorStream
 from homeport.cli.job.status_command import end_of, lines
 from homeport.config.config import Config
 from homeport.job_coordinator.metadata.epochs import Submission, submission_message
-from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager
+from homeport.job_coordinator.metadata.lifecycle import (
+    JobEnd,
+    JobEndManager,
+    RetryManager,
+    RetryState,
+)
+from homeport.job_coordinator.model.ids import ProcessorId
 
 NOW_MS = 100_000_000
 LOST = "3 tasks have lost their processor, the last in version 9"
@@ -178,6 +184,12 @@ def test_a_job_that_has_ended_is_one_line() -> None:
     put(stream, JobEndManager.message(JobEnd(2, "KILLED", "shut down on request")))
     assert end_of(config, stream) == (
         "flights-1: ended, application_1_2, KILLED: shut down on request"
+    )
+    story = "processor 0 failed 1 times; 0@1 on nm1: failed, exit code 1"
+    put(stream, JobEndManager.message(JobEnd(2, "FAILED", story)))
+    put(stream, RetryManager.message(ProcessorId("0"), RetryState(1, 5, 1, "division by zero")))
+    assert end_of(config, stream) == (
+        f"flights-1: ended, application_1_2, FAILED: {story}: division by zero"
     )
     put(stream, JobEndManager.message(JobEnd(2, "SUCCEEDED")))
     assert end_of(config, stream) == "flights-1: ended, application_1_2, SUCCEEDED"

@@ -58,7 +58,9 @@ def test_a_report_has_cause_code_and_last_lines(
     """Of an early exit with 0 it says what that is; a child may notice its lost lease first."""
     life.am.then(run(FIRST), lambda: bool(life.am.reports))
     assert life.run(f"read -r permit; echo said; exit {exit_code}") == 0
-    assert life.am.reports[0] == Stopped(FIRST, cause, exit_code, last_lines)
+    report = Stopped(FIRST, cause, exit_code, last_lines)
+    assert life.am.reports[0] == report
+    assert life.events()[-1].get("reason", "") == report.reason
 
 
 def test_a_child_finds_the_package_before_all_else(

@@ -56,6 +56,24 @@ def test_every_message_survives_the_wire(message: Any, from_json: Callable[[Any]
     assert from_json(json.loads(json.dumps(message.to_json()))) == message
 
 
+@pytest.mark.parametrize(
+    ("cause", "lines", "reason"),
+    [
+        (StopCause.FAILED, ("Traceback", "error: task\t'a'  failed"), "task 'a' failed"),
+        (StopCause.FAILED, ("error: KeyError: password=hunter2",), "KeyError: password=********"),
+        (StopCause.FAILED, ("x" * 297 + " token=hunter2",), "x" * 297 + " to"),
+        (StopCause.DISK_FULL, ("error: /state has no room",), "/state has no room"),
+        (StopCause.FAILED, (), ""),
+        (StopCause.KILLED, ("processed 7 records",), ""),
+    ],
+)
+def test_a_stop_has_a_reason_in_one_short_line(
+    cause: StopCause, lines: tuple[str, ...], reason: str
+) -> None:
+    """The last line of a process that ended by a fault, without secrets; none of a killed one."""
+    assert Stopped(ONE, cause, 1, lines).reason == reason
+
+
 @pytest.mark.parametrize("value", ["../../elsewhere", PACKAGE.upper(), PACKAGE[1:], 7])
 def test_a_package_is_refused_that_no_sha256_names(value: object) -> None:
     """It would name a folder."""

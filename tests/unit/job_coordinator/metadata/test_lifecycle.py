@@ -38,6 +38,18 @@ def test_charged_failures_are_read_back(stream: InMemoryCoordinatorStream) -> No
     assert manager.read() == {}
 
 
+def test_the_last_failure_may_have_a_reason(stream: InMemoryCoordinatorStream) -> None:
+    """It names its incarnation; a record of an older version, or an odd one, has none."""
+    manager = RetryManager(stream)
+    known = {P0: RetryState(1, 1000, 4, "division by zero"), P1: RetryState(2, 2000)}
+    put(stream, *[manager.message(p, state) for p, state in known.items()])
+    assert manager.read() == known
+    assert manager.reasons() == {Incarnation(P0, 4): "division by zero"}
+    odd = {"count": "1", "since": "1", "epoch": "x", "reason": "division by zero"}
+    put(stream, CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, P0, odd))
+    assert manager.reasons() == {}
+
+
 def test_the_end_of_a_submission_is_its_own(stream: InMemoryCoordinatorStream) -> None:
     """The next submission of the job does not end because the last one did."""
     manager = JobEndManager(stream)

@@ -1,0 +1,56 @@
+"""Why containers failed on YARN, from the coordinator stream, for lines that name a failure.
+
+The reason is a line of the container's log, which may quote data of the job. So YARN's pages and
+the status without a token have none: it takes the right to read the job's topic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+
+from msgspec import structs
+
+from homeport.cli.job.job_view import open_stream
+from homeport.config.config import Config
+from homeport.job_coordinator.metadata.lifecycle import RetryManager
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.status.shape import ShownStatus
+
+
+def with_reasons(text: str, reasons: Mapping[Incarnation, str]) -> str:
+    """Return ``text`` with the reason of each incarnation behind the failure that it names."""
+    for incarnation, reason in reasons.items():
+        name = re.escape(f"{incarnation.processor_id}@{incarnation.epoch}")
+        failure = re.compile(rf"(?<!\S){name} on \S+: [a-z-]+, exit code -?\d+")
+        text = failure.sub(partial(_with, reason), text)
+    return text
+
+
+def _with(reason: str, failure: re.Match[str]) -> str:
+    return f"{failure[0]}: {reason}"
+
+
+class FailureReasons:
+    """Adds reasons to statuses of a job; reads the stream where a failure is new."""
+
+    def __init__(self, given: Config) -> None:
+        self._given = given
+        self._known: list[str | None] = []
+        self._reasons: Mapping[Incarnation, str] = {}
+
+    def added_to(self, status: ShownStatus) -> ShownStatus:
+        """Return ``status`` with the reasons of last failures; errors as of ``open_stream``."""
+        failures = [container.last_failure for container in status.containers]
+        if failures != self._known and any(failures):
+            with open_stream(self._given) as (_, stream):
+                self._reasons = RetryManager(stream).reasons()
+        self._known = failures
+        containers = (
+            structs.replace(c, last_failure=with_reasons(c.last_failure, self._reasons))
+            if c.last_failure
+            else c
+            for c in status.containers
+        )
+        return structs.replace(status, containers=tuple(containers))
