@@ -110,6 +110,15 @@ class Layout:
         return self.node(node) / "state"
 
 
+def name_of(conf: Path) -> str | None:
+    """Return the name of the cluster whose ``Layout.conf`` this folder is; None: it is none."""
+    try:
+        layout = Layout(conf.parent.parent.parent, conf.parent.name)
+    except ClusterError:
+        return None
+    return layout.name if layout.conf == conf and layout.state.is_file() else None
+
+
 class Record(Struct, frozen=True):
     """Enough about a cluster to use it or to end it.
 

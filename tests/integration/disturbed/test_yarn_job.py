@@ -85,6 +85,11 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
         (line,) = [s for s in job.operator(*command).stdout.splitlines() if "last failure: " in s]
         assert f"failed, {reason}" in line
         assert line.endswith("ValueError: a fault of the task")
+    newest, first = job.operator("logs", "0"), job.operator("logs", "0", "--epoch=1")
+    assert "0@1 failed on " in newest.stderr
+    assert "processor 0 epoch 1 on" in first.stdout
+    assert first.stdout.splitlines()[-1].endswith("ValueError: a fault of the task")
+    assert "0@9 neither runs nor is" in job.operator("logs", "0", "--epoch=9").stderr
     done = job.call("wait")
     assert done.returncode == 1
     assert "UnsuccessfulFinish (FAILED)" in done.stderr
@@ -99,6 +104,10 @@ def test_a_job_that_cannot_run_fails_with_its_story(make_job: Callable[[str], Jo
     assert f"ValueError: a fault of the task{place}" in done.stderr
     assert reason in done.stderr
     assert job.operator("status").stdout.endswith("ValueError: a fault of the task\n")
+    refused = job.operator("logs", "0")
+    assert refused.returncode == 1
+    assert "the job broken does not run: homeport local logs --name " in refused.stderr
+    assert f" lists the logs, below {ended.application_id}" in refused.stderr
 
 
 def test_a_fault_that_only_the_am_sees_is_reported_at_once(make_job: Callable[[str], Job]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from homeport.local_cluster.errors import ClusterError
-from homeport.local_cluster.layout import Layout, Record, read_record, write_record
+from homeport.local_cluster.layout import Layout, Record, name_of, read_record, write_record
 from homeport.local_cluster.net.addresses import Addresses
 from homeport.local_cluster.processes import ProcessId
 
@@ -66,3 +66,14 @@ def test_absent_record_is_no_cluster_and_a_broken_one_an_error(tmp_path: Path) -
     path.write_text('{"phase": "up"}', encoding="utf-8")
     with pytest.raises(ClusterError, match="is not a cluster record"):
         read_record(path)
+
+
+def test_the_folder_of_the_configuration_names_its_cluster(tmp_path: Path) -> None:
+    """That of a cluster that is up; another folder, or none, is that of another cluster."""
+    layout = Layout(tmp_path, "dev")
+    layout.conf.mkdir(parents=True)
+    assert name_of(layout.conf) is None
+    layout.state.write_text("{}")
+    assert name_of(layout.conf) == "dev"
+    for other in (layout.logs, Path("/etc/hadoop/conf"), Path(), layout.root / "a b" / "conf"):
+        assert name_of(other) is None

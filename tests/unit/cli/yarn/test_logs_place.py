@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from json_answers import require_promised
 from statuses import status_of
 
-from homeport.cli.yarn.logs_command import Printer, place_of
+from homeport.cli.yarn.logs_command import Printer, earlier_failure, place_of, way_to_logs
 from homeport.config.errors import ConfigError
+from homeport.local_cluster.layout import Layout
 
 
 def _status(**container: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -38,6 +40,42 @@ def test_one_that_has_not_begun_has_none() -> None:
     assert place_of(status_of({**_status(), "failures": []}), "0") is None
     unlogged = {"processor_id": "0", "host": "nm2", "log": None}
     assert place_of(status_of({**_status(), "failures": [unlogged]}), "0") is None
+
+
+def _failures(*epochs: int) -> list[dict[str, Any]]:
+    named = [(epoch, f"container-0-{epoch}.log of c_7") for epoch in epochs]
+    return [{"processor_id": "0", "host": "nm1", "epoch": e, "log": log} for e, log in named]
+
+
+def test_an_epoch_names_an_earlier_container() -> None:
+    """While a failing one starts again and again; one that no failure has is nowhere."""
+    running = _status(host="nm1", resource="c_7", epoch=3)
+    status = status_of({**running, "failures": _failures(1, 2)})
+    for epoch in (1, 2, 3):
+        assert place_of(status, "0", epoch) == ("nm1", "c_7", f"container-0-{epoch}.log")
+    assert place_of(status, "0", 4) is None
+
+
+def test_the_earlier_failure_is_the_last_of_that_processor() -> None:
+    """Not the one whose log is shown."""
+    status = status_of({**_status(), "failures": _failures(1, 2)})
+    for shown, epoch in ((3, 2), (2, 1)):
+        failure = earlier_failure(status, "0", ("nm1", "c_7", f"container-0-{shown}.log"))
+        assert failure is not None
+        assert failure.epoch == epoch
+    assert earlier_failure(status, "1", ("nm1", "c_7", "container-1-1.log")) is None
+
+
+def test_yarn_has_the_logs_of_what_has_ended(tmp_path: Path) -> None:
+    """A local cluster lists its files; another one's are read by YARN's own command."""
+    layout = Layout(tmp_path, "dev")
+    layout.conf.mkdir(parents=True)
+    layout.state.write_text("{}")
+    local = way_to_logs("application_1_2", {"HADOOP_CONF_DIR": str(layout.conf)})
+    assert local == "homeport local logs --name dev lists the logs, below application_1_2"
+    other = "yarn logs -applicationId application_1_2 prints the logs of its containers"
+    for environment in ({}, {"HADOOP_CONF_DIR": "/etc/hadoop/conf"}):
+        assert way_to_logs("application_1_2", environment) == other
 
 
 def test_a_processor_that_the_job_has_not() -> None:
