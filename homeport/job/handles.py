@@ -163,6 +163,7 @@ class Output(Handle, Generic[K, V]):
                     name, value, key, partition=partition, headers=headers, timestamp=timestamp
                 )
 
+        send.__qualname__ = f"{name}.send"  # Python's error for missing arguments names it so
         return {"send": send}
 
     def send(
@@ -203,6 +204,19 @@ class Reference(Handle, ReadableStore[K, V]):
 
     def __contains__(self, key: K) -> bool:
         return self.get(key) is not None
+
+    if not TYPE_CHECKING:  # mypy refuses a write by itself
+
+        def __setitem__(self, key: object, value: object) -> None:
+            """Refuse a write; TypeError."""
+            raise TypeError(
+                f"{self.name}[{key!r}] is of reference data, which its topic alone fills: send to "
+                "the topic, or declare a job.store"
+            )
+
+        def __delitem__(self, key: object) -> None:
+            """Refuse a deletion, as a write."""
+            Reference.__setitem__(self, key, None)
 
 
 class Store(Reference[K, V], KeyValueStore[K, V]):

@@ -82,7 +82,18 @@ class Window(Handle, Generic[A, V]):
         """
         windows, lock, context = self._task()
         with lock:
-            self._give(windows.add(message, context, key=key, value=value, at_ms=at_ms))
+            try:
+                found = windows.add(message, context, key=key, value=value, at_ms=at_ms)
+            except AttributeError:
+                given: object = message
+                if isinstance(given, IncomingMessage):
+                    raise
+                kind = type(given).__name__
+                raise TypeError(
+                    f"{self.name}.add takes the message first, not {kind}: let the function take "
+                    f"(key, value, message), and write {self.name}.add(message, value)"
+                ) from None
+            self._give(found)
 
     def add_table(
         self,

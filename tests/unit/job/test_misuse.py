@@ -1,0 +1,71 @@
+"""Handles of a job in Python that are used in a wrong way: what the task fails with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from homeport import Job
+from homeport.container.api import IncomingMessage
+from homeport.container.callables import TaskFailedError
+from homeport.testing import TestRunner
+
+
+@pytest.mark.parametrize(
+    ("use", "line"),
+    [
+        (
+            lambda _, out, *__: out.send({"n": 1}),
+            r"TypeError: kafka\.out\.send\(\) missing 1 required positional argument: 'value'",
+        ),
+        (
+            lambda key, _, sums, __: sums.add(key, 1),
+            r"sums\.add takes the message first, not str: .* write sums\.add\(message, value\)",
+        ),
+        (
+            lambda key, _, __, planes: planes.__setitem__(key, "x"),
+            r"planes\['k'\] is of reference data, which its topic alone fills: send to the topic",
+        ),
+        (lambda key, _, __, planes: planes.__delitem__(key), r"planes\['k'\] is of reference data"),
+    ],
+)
+def test_a_wrong_use_of_a_handle_is_named(use: Callable[..., object], line: str) -> None:
+    """As the user has written it, not by what is behind it."""
+    job = Job("misused")
+    source = job.input("in", key=str, value=dict)
+    target = job.output("out", key=str, value=dict)
+    sums = job.window("sums", value=int, size=5)
+    planes = job.reference("planes", key=str, value=str)
+
+    @job.each(source)
+    def wrong(key: str, _value: dict[str, object]) -> None:
+        use(key, target, sums, planes)
+
+    job.closed(sums)(lambda _key, _value: None)
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        with pytest.raises(TaskFailedError, match=line):
+            runner.run()
+
+
+def test_an_error_of_adding_is_the_users_own() -> None:
+    """An AttributeError of a window's function stays as it is."""
+    job = Job("adds")
+    source = job.input("in", key=str, value=dict)
+
+    def add(_total: int, more: Any) -> int:  # noqa: ANN401 - has no such attribute
+        return int(more.absent)
+
+    sums = job.window("sums", value=int, size=5, add=add, meaning="absent", init=int)
+    job.closed(sums)(lambda _key, _value: None)
+
+    @job.each(source)
+    def wrong(_key: str, _value: dict[str, object], message: IncomingMessage) -> None:
+        sums.add(message, 1)
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value={})
+        with pytest.raises(TaskFailedError, match="'int' object has no attribute 'absent'"):
+            runner.run()
