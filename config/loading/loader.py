@@ -15,7 +15,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.kafka_names import SERVERS
-from homeport.config.loading.declared_job import SUFFIX, job_in
+from homeport.config.loading.declared_job import SUFFIX, DeclaredJob, job_in
 from homeport.config.loading.properties_format import parse_properties
 from homeport.config.loading.rewriters import TopicsOf, rewritten
 from homeport.config.secret_names import shown_value
@@ -83,10 +83,19 @@ def _override(item: str) -> tuple[str, str]:
 
 def _given(config_path: str) -> Mapping[str, str]:
     """Return the keys of a properties file, or of the job that a Python file declares."""
+    job = declared_job(config_path)
+    return (
+        _properties(config_path, _path(config_path)) if job is None else job.config_of(os.environ)
+    )
+
+
+def declared_job(config_path: str) -> DeclaredJob | None:
+    """Return the job that a Python file declares; None where the file has properties.
+
+    ConfigError: as of ``job_in``.
+    """
     path = _path(config_path)
-    if path.suffix == SUFFIX:
-        return job_in(path).config_of(os.environ)
-    return _properties(config_path, path)
+    return job_in(path) if path.suffix == SUFFIX else None
 
 
 def _properties(config_path: str, path: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -29,6 +30,7 @@ from homeport.job.pipelines import FrameFunction, Rows
 from homeport.job.schemas import Of
 from homeport.job.stores import SYSTEM, Stores
 
+_LOG = logging.getLogger(__name__)
 _PARTITIONS = "task.outputs.create.partitions"
 _PACKAGE = "yarn.package.path"
 _BYTES: Any = bytes
@@ -342,8 +344,18 @@ class Job(Stores, DeclaredJob):
     def task_class(
         self, streams: Collection[SystemStream], *, has_pipeline: bool
     ) -> type[StreamTask | BatchTask]:
-        """Return the class whose objects call the functions of the job."""
+        """Return the class whose objects call the functions of the job.
+
+        A window without a function for what closes is logged: code may read it by ``at``.
+        """
         functions = self._functions
+        for window in functions.windows.values():
+            if "closed" not in window.spec.handlers:
+                _LOG.warning(
+                    "job.window = %r: no function gets its results, which are lost unless at(...) "
+                    "reads them; write one under @job.closed",
+                    window.name,
+                )
         if functions.task is not None:
             checked_task_class(f"{self._place()[0]}:{functions.task.__name__}", functions.task)
         made = task_class_of(functions, self._calls, has_pipeline=has_pipeline)

@@ -32,15 +32,19 @@ from homeport.cli.options import (
     new_app,
     note,
     note_origin,
+    warn,
 )
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.reference import ReferenceFormat, reference
 from homeport.config.declarations.unknown_keys import meant_by
 from homeport.config.errors import ConfigError
+from homeport.config.loading.loader import declared_job
 from homeport.config.printable import printable, printable_lines
 from homeport.config.secret_names import shown_value
+from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.config_diff import ConfigDiff
+from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.job_coordinator.kafka.topics import topics_of
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.model.wire_form import about
@@ -121,7 +125,8 @@ def show(
 ) -> None:
     """Prints the keys of the job's file, Python or properties, after --config and rewriters.
 
-    It reads the file alone; `get` prints what is in force in the running job.
+    It reads the file alone; `get` prints what is in force in the running job. Where functions of a
+    Python file are missing, a warning says so.
     """
     path = file or config_path
     if path is None or (file and config_path):
@@ -131,6 +136,18 @@ def show(
     found = given if show_secrets else masked(given)
     lines = [f"{name}={value}" for name, value in found.items()]
     print(indented_json(dict(found)) if as_json else printable_lines(lines))
+    warn(_faults_of_functions(path, given))
+
+
+def _faults_of_functions(path: str, config: Config) -> list[ConfigError]:
+    """Return why containers would refuse the functions of a job in Python, if they would."""
+    job = declared_job(path)
+    if job is not None and not keys.TASK_PIPELINE_OUTPUT.is_set(config):
+        try:
+            job.task_class(streams_of_tasks(config), has_pipeline=has_pipeline(config))
+        except ConfigError as error:
+            return [error]
+    return []
 
 
 def _value_of(config: Config, key: str) -> str:

@@ -50,6 +50,23 @@ def test_a_wrong_use_of_a_handle_is_named(use: Callable[..., object], line: str)
             runner.run()
 
 
+def test_a_window_without_a_function_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """Not refused: code may read it by ``at``, which is not known before it runs."""
+    job = Job("unread")
+    source = job.input("in", key=str, value=dict)
+    read = job.window("read", value=int, size=5)
+    job.window("lost", value=int, size=5)
+    job.each(source)(repr)
+    job.closed(read)(lambda _key, _value: None)
+    with TestRunner(job):
+        pass
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "job.window = 'lost': no function gets its results, which are lost unless at(...) reads "
+        "them; write one under @job.closed"
+    )
+
+
 def test_an_error_of_adding_is_the_users_own() -> None:
     """An AttributeError of a window's function stays as it is."""
     job = Job("adds")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,25 @@ def test_a_file_is_named_by_itself_or_by_the_option(
         "my.key=c",
         "my.password=********",
     ]
+
+
+def test_a_python_file_without_functions_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its keys are printed, as it may be half written; rows that leave need no function."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    text = 'from homeport import Job\njob = Job("shown")\nsource = job.input("in")\n'
+    whole = "job.each(source)(repr)\n"
+    leaves = 'job.sql("SELECT * FROM `in`", output=job.output("out"))\n'
+    line = "warning: job.each is missing: the job has no function for its records; write one under "
+    cases = (("no_function", "", f"{line}@job.each\n"), ("one", whole, ""), ("rows", leaves, ""))
+    for name, more, expected in cases:
+        path = tmp_path / f"shown_{name}.py"
+        path.write_text(text + more, encoding="utf-8")
+        run_app(app, ["show", str(path)])
+        printed = capsys.readouterr()
+        assert "job.name=shown\n" in printed.out
+        assert printed.err == expected
 
 
 @pytest.mark.parametrize(
