@@ -278,9 +278,9 @@ class TestRunner:
             return
         finally:
             container.crash.step = None
-        raise TestRunnerError(
-            f"the step {step!r} did not come: send a record that makes the job write, before"
-        )
+        store = self._job.adjuncts.get(step.partition(" ")[2].partition("/")[0])
+        what = "that makes the job write" if store is None else f"of {store.stream}, which fills it"
+        raise TestRunnerError(f"the step {step!r} did not come: send a record {what}, before")
 
     def crash(self) -> None:
         """Kill the container as by SIGKILL: its files stay as they are."""

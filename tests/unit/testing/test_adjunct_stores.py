@@ -9,7 +9,7 @@ import pytest
 
 from homeport.container.callables import TaskFailedError
 from homeport.container.processing.records import UndecodableError
-from homeport.testing import TestRunner
+from homeport.testing import TestRunner, TestRunnerError
 from tests.unit.testing.counting_job import feed
 from tests.unit.testing.joining_job import PARTITIONS, Join, Models, config
 
@@ -170,6 +170,15 @@ def test_a_crash_is_tried_before_each_step_there_is() -> None:
     """The list is the job's own."""
     with _runner() as runner:
         assert runner.commit_steps == _STEPS
+
+
+def test_a_step_that_does_not_come_names_the_stream_that_brings_it() -> None:
+    """A record of the job's input alone moves no reference data."""
+    with _runner() as runner:
+        runner.send("kafka.flights", key="N1", value={"airline": "U0"}, partition=0)
+        line = r"Partition_1' did not come: send a record of kafka\.planes, which fills it, before"
+        with pytest.raises(TestRunnerError, match=line):
+            runner.crash_before("write-adjunct planes/Partition_1")
 
 
 def _crashes() -> Iterator[Any]:
