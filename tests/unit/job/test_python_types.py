@@ -55,6 +55,7 @@ def test_each_type_has_its_serde(of_type: object, serde: str) -> None:
         (Amount, True, "no serde carries it; give str, int, float, bytes, dict or list"),
         (_Main, False, "no serde carries it; give .* or a dataclass, a msgspec Struct"),
         ([str], False, "no serde carries it; give .* or a dataclass, a msgspec Struct"),
+        ("float", False, "it is text, and a type is wanted; write the type without quotes"),
         (_within(), False, "containers import it, and _within.<locals>.Within is within"),
     ],
 )
