@@ -29,6 +29,10 @@ LIBRDKAFKA_LOG = logging.getLogger("homeport.librdkafka")
 LIBRDKAFKA_LOG.addHandler(logging.NullHandler())
 LIBRDKAFKA_LOG.addFilter(SaidOnce())
 
+_NO_LOG = logging.getLogger("homeport.librdkafka.admin")
+_NO_LOG.disabled = True
+"""Of admin clients: their lines would come at ``poll``, which ``unresolved`` alone calls."""
+
 _RECONNECTING: Mapping[str, str | int | float | bool] = {"reconnect.backoff.max.ms": 1000}
 """The library's ten seconds would delay the return to a broker that is back."""
 
@@ -179,13 +183,12 @@ def admin(system: SystemConfig) -> AdminClient:
     unresolved: list[str] = []
 
     def hear(error: KafkaError) -> None:
-        LIBRDKAFKA_LOG.error("%s", error.str())  # as the library does where nothing hears it
         if error.code() == KafkaError._RESOLVE:  # noqa: SLF001 - a public name of the library
             unresolved[:] = _UNRESOLVED.findall(error.str())
 
     properties: dict[str, Any] = {**_RECONNECTING, **system.admin, "error_cb": hear}
     _start_destroying()
-    client = _made(system, "consumer", lambda: AdminClient(properties, logger=LIBRDKAFKA_LOG))
+    client = _made(system, "consumer", lambda: AdminClient(properties, logger=_NO_LOG))
     return cast("AdminClient", _Admin(client, unresolved))
 
 

@@ -67,14 +67,15 @@ def test_a_missing_right_is_no_broker_that_is_away(code: int, words: str, remedy
     assert f"asking: {words}; {_BROKERS}" in str(clients.unavailable(system, "asking", words))
 
 
-def test_a_host_name_that_is_not_known_is_named() -> None:
-    """The library's own error for the request says only that no broker answers."""
+def test_a_host_name_that_is_not_known_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    """In the one line: the library's own error for the request has only that no broker answers."""
     system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "no..host:1"}), "k")
     line = r"listing topics: Failed to resolve 'no\.\.host:1': [^(;]*; check that"
     with pytest.raises(UnavailableError, match=line) as caught:
         TopicAdmin(system, timeout_s=0.5).partition_counts(["in"])
     assert caught.value.key == "systems.k.consumer.bootstrap.servers"
     assert caught.value.value == "no..host:1"
+    assert caplog.records == []
 
 
 _COLLECTED_IN_ITS_OWN_THREAD = """
