@@ -14,19 +14,17 @@ import msgspec
 
 from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.errors import WireError
-from homeport.config.secret_names import without_secrets
 from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_package import PACKAGE_NAME
 from homeport.job_coordinator.model.json_values import compact_json
-from homeport.job_coordinator.model.outcomes import Restored, StopCause
+from homeport.job_coordinator.model.outcomes import Restored, StopCause, reason_of
 from homeport.job_coordinator.model.wire_form import Int, Long, body_of, value_of
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.shape import SpareReport
 
 _MAX_NAME = 1_000
 """Characters of a host, or of a container's id: a record with it has to fit into every topic."""
-_MAX_REASON = 300
 _ENDED_BY_FAULT = frozenset({StopCause.FAILED, StopCause.DISK_FULL, StopCause.NO_PACKAGE})
 """Causes whose last line gives the reason; that of a killed process is any line of its log."""
 _Name = Annotated[str, msgspec.Meta(max_length=_MAX_NAME)]
@@ -223,8 +221,7 @@ class Stopped(_Message):
         """The last line, without its secrets and shortened; empty where it gives no reason."""
         if self.cause not in _ENDED_BY_FAULT or not self.last_lines:
             return ""
-        line = " ".join(self.last_lines[-1].removeprefix("error: ").split())
-        return without_secrets(line)[:_MAX_REASON]
+        return reason_of(self.last_lines[-1].removeprefix("error: "))
 
     def _as_received(self) -> Self:
         return replace(self, age_ms=max(self.age_ms, 0))

@@ -23,6 +23,7 @@ from homeport.job_coordinator.coordinator_stream.reading import (
 from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.outcomes import reason_of
 from homeport.job_coordinator.model.wire_form import LARGEST, Number, Text
 
 
@@ -108,7 +109,7 @@ def _retry_state(message: CoordinatorStreamMessage) -> RetryState:
     values = message.values or {}
     epoch = whole_number(values.get("epoch"), LARGEST) or 0
     count, since_ms = wire.number(message, "count"), wire.number(message, "since")
-    return RetryState(count, since_ms, epoch, values.get("reason", ""))
+    return RetryState(count, since_ms, epoch, reason_of(values.get("reason", "")))
 
 
 JOB_RESULTS = ("SUCCEEDED", "FAILED", "KILLED")

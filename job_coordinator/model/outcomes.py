@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import msgspec
 
+from homeport.config.secret_names import without_secrets
 from homeport.job_coordinator.model.wire_form import Long
+
+_MAX_REASON = 300
+
+
+def reason_of(line: str) -> str:
+    """Return ``line`` as the reason of a failure: without secrets, in one line, shortened."""
+    return without_secrets(" ".join(line.split()))[:_MAX_REASON]
 
 
 class StopCause(Enum):

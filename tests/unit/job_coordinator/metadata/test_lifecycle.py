@@ -50,6 +50,17 @@ def test_the_last_failure_may_have_a_reason(stream: InMemoryCoordinatorStream) -
     assert manager.reasons() == {}
 
 
+def test_a_reason_is_short_and_has_no_secret_whoever_wrote_it(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """Others may write into the topic."""
+    reason = "password=hunter2\n" + "x" * 400
+    odd = {"count": "1", "since": "1", "epoch": "4", "reason": reason}
+    put(stream, CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, P0, odd))
+    shown = ("password=******** " + "x" * 400)[:300]
+    assert RetryManager(stream).reasons() == {Incarnation(P0, 4): shown}
+
+
 def test_the_end_of_a_submission_is_its_own(stream: InMemoryCoordinatorStream) -> None:
     """The next submission of the job does not end because the last one did."""
     manager = JobEndManager(stream)
