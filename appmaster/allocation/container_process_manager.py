@@ -503,6 +503,7 @@ def _child_failed(
             launcher.host,
             event.cause,
             event.exit_code,
+            event.reason,
         ),
         is_charged=is_charged(container, event.cause) and not is_moving,
     )

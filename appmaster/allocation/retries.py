@@ -140,14 +140,31 @@ def _record_charge(
 
 
 def record_counts(draft: Draft) -> None:
-    """Record the failure counts that this step has changed, for the next driver.
+    """Record the failure counts that this step has changed, and the reasons of last failures.
 
     The stream has the count of a container that enters with this step.
     """
     for processor_id in draft.containers.changed:
         old, new = draft.before.container(processor_id), draft.containers.get(processor_id)
-        if old is not None and new is not None and new.failures != old.failures:
+        if old is not None and new is not None and _is_news(old, new):
             draft.record(WriteFailureCount(processor_id, new.failures))
+
+
+def _is_news(old: ContainerState, new: ContainerState) -> bool:
+    """Return whether the count changes, or the reason, which may stay while failures are charged.
+
+    A record has the time of its step, so one without a charge would lengthen their window.
+    """
+    if new.failures != old.failures:
+        return True
+    explained = _explained(new)
+    return explained != _explained(old) and (explained is not None or not new.failures)
+
+
+def _explained(container: ContainerState) -> Failure | None:
+    """Return the last failure if it has a reason."""
+    last = container.last_failure
+    return last if last is not None and last.reason else None
 
 
 def charge_again(draft: Draft, failures: Mapping[ProcessorId, ChargedFailures]) -> None:

@@ -139,6 +139,6 @@ def charged_failures(
     found = {}
     for processor_id, state in states.items():
         left_ms = min(window_ms, state.since_ms + window_ms - now_ms)
-        if left_ms > 0 or 0 <= retry_count < state.count:
+        if state.count and (left_ms > 0 or 0 <= retry_count < state.count):
             found[processor_id] = ChargedFailures(state.count, max(left_ms, 1))
     return found

@@ -6,7 +6,6 @@ The allocator alone decides which records there are, and in which order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 from homeport.appmaster.allocation.job_state.state import ContainerState
 from homeport.appmaster.allocation.protocol.instructions import (
@@ -22,11 +21,9 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteProcessorEpoch,
     WriteStop,
 )
-from homeport.appmaster.report.step import LauncherMessage
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.http.messages import Stopped
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.lifecycle import (
     FailoverManager,
@@ -56,13 +53,11 @@ def messages(
     now_ms: int,
     unseen_ms: int,
     submission: int,
-    message: LauncherMessage | None = None,
 ) -> Iterator[CoordinatorStreamMessage]:
     """Yield the records of a decision, in their order.
 
     ``now_ms``: since 1970. ``unseen_ms``: how long an incarnation that this attempt permits can run
     on under a higher rank. ``submission``: the number of the one that this driver runs.
-    ``message``: the launcher's message that was decided on; a stop gives a failure its reason.
     """
     for record in records:
         match record:
@@ -88,7 +83,7 @@ def messages(
             case DeletePlacementRequest(uuid=uuid):
                 yield PlacementManager.request_deleted(uuid)
             case WriteFailureCount(processor_id=processor_id, count=count):
-                yield _failures(processor_id, RetryState(count, now_ms), message)
+                yield _failures(processor_id, count, now_ms, container_of(processor_id))
             case _:
                 yield _lifecycle(record, submission)
 
@@ -103,11 +98,13 @@ def _lifecycle(record: WriteStop | WriteJobEnd, submission: int) -> CoordinatorS
 
 
 def _failures(
-    processor_id: ProcessorId, state: RetryState, message: LauncherMessage | None
+    processor_id: ProcessorId, count: int, now_ms: int, container: ContainerState | None
 ) -> CoordinatorStreamMessage:
-    if isinstance(message, Stopped) and message.incarnation.processor_id == processor_id:
-        state = replace(state, epoch=message.incarnation.epoch, reason=message.reason)
-    return RetryManager.message(processor_id, state)
+    failure = None if container is None else container.last_failure
+    if failure is None or failure.incarnation is None:
+        return RetryManager.message(processor_id, RetryState(count, now_ms))
+    why = RetryState(count, now_ms, failure.incarnation.epoch, failure.reason)
+    return RetryManager.message(processor_id, why)
 
 
 def _failover(record: WriteFailover) -> CoordinatorStreamMessage:

@@ -335,7 +335,7 @@ class Driver:
                 item.decided(None)
                 continue
             decision = checked_step(state, event, self.decisions.events)
-            messages += self._messages(decision, item.message)
+            messages += self._messages(decision)
             messages += self._rollouts.messages(state, event, decision, item.message)
             taken.append((item, event, decision))
             state = decision.state
@@ -346,11 +346,9 @@ class Driver:
             self._enter(Step(self._state, event, decision, item.known_ms, item.message))
             item.decided(decision)
 
-    def _messages(
-        self, decision: Decision, message: LauncherMessage | None
-    ) -> Iterable[CoordinatorStreamMessage]:
+    def _messages(self, decision: Decision) -> Iterable[CoordinatorStreamMessage]:
         submission = self.status.identity.rank.submission
-        rest = (self._tasks_of, wall_ms(), self.settings.unseen_ms, submission, message)
+        rest = (self._tasks_of, wall_ms(), self.settings.unseen_ms, submission)
         return decided_records.messages(decision.records, decision.state.container, *rest)
 
     def _enter(self, step: Step) -> None:

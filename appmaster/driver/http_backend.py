@@ -204,8 +204,8 @@ class DriverBackend:
     async def stopped(self, message: Stopped) -> None:
         """Report to the allocator that a stream container has ended."""
         self._require_known(message.incarnation)
-        event = ContainerStopped(message.incarnation, message.cause, message.exit_code)
-        await self._driver.ask(event, message)
+        how = (message.cause, message.exit_code, message.reason)
+        await self._driver.ask(ContainerStopped(message.incarnation, *how), message)
 
     async def unfit(self, message: Unfit) -> None:
         """Note why a container cannot start a launcher, as the reason of its failure."""

@@ -108,7 +108,7 @@ def publish(
             *(FailoverManager.end(ProcessorId(p)) for p in recorded if p not in failovers),
             *model_messages(model, stream, has_standby_changelogs=True),
             # A new version forgives failures, as the allocator does.
-            *(RetryManager(stream).messages_to_forget() if is_new else ()),
+            *(RetryManager(stream).messages_to_forget(model.containers) if is_new else ()),
             *([job_model_version_message(version)] if is_new else ()),
             *also,
         ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
 
@@ -62,9 +63,9 @@ class StopManager(RecordManager):
 class RetryState:
     """The number of failures charged to a processor, and the time of the last, in ms since 1970.
 
-    ``epoch``: the incarnation whose launcher gave the ``reason`` of the last one, a line without
-    secrets; 0 and empty where none did. The line may quote data of the job: without a right to
-    read the stream no page shows it.
+    ``epoch``: the incarnation whose launcher gave the ``reason`` of the last failure, charged or
+    not, a line without secrets; 0 and empty where none did. The line may quote data of the job:
+    without a right to read the stream no page shows it.
     """
 
     count: int
@@ -77,7 +78,7 @@ class RetryManager(RecordManager):
     """The failures that are charged to processors: set-retry-state."""
 
     def read(self) -> dict[ProcessorId, RetryState]:
-        """Return {processor: its charged failures}, without processors that have none."""
+        """Return {processor: its state}, without those that have neither charge nor reason."""
         found = read_all(self._stream, MessageType.SET_RETRY_STATE, _retry_state)
         return {ProcessorId(processor_id): state for processor_id, state in found.items()}
 
@@ -88,17 +89,23 @@ class RetryManager(RecordManager):
 
     @staticmethod
     def message(processor_id: ProcessorId, state: RetryState) -> CoordinatorStreamMessage:
-        """Return the record of the processor's charged failures."""
-        if state.count == 0:
+        """Return the record of the processor's charged failures, and of the last one's reason."""
+        if state.count == 0 and not state.reason:
             return wire.tombstone(MessageType.SET_RETRY_STATE, processor_id)
-        values = {"count": str(state.count), "since": str(state.since_ms)}
+        # An older version would await the end of a window after ``since``, also for no failure.
+        since_ms = state.since_ms if state.count else 0
+        values = {"count": str(state.count), "since": str(since_ms)}
         if state.reason:
             values |= {"epoch": str(state.epoch), "reason": state.reason}
         return CoordinatorStreamMessage(MessageType.SET_RETRY_STATE, processor_id, values)
 
-    def messages_to_forget(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Return records after which the stream charges nothing to any processor."""
-        return exactly(self._stream, MessageType.SET_RETRY_STATE, ())
+    def messages_to_forget(
+        self, keep: Collection[ProcessorId] = ()
+    ) -> tuple[CoordinatorStreamMessage, ...]:
+        """Return records after which nothing is charged; those of ``keep`` keep their reasons."""
+        kept = ((p, s) for p, s in self.read().items() if p in keep and s.reason)
+        forgiven = (self.message(p, replace(s, count=0)) for p, s in kept)
+        return exactly(self._stream, MessageType.SET_RETRY_STATE, forgiven)
 
     def forget(self) -> None:
         """Write that no processor is charged with a failure."""

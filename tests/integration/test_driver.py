@@ -122,6 +122,7 @@ async def test_a_failed_job_ends_with_its_story(am: Am) -> None:
     assert end.result is JobResult.FAILED
     am.stream.catch_up()
     assert RetryManager(am.stream).read()[P0].count == 1
+    assert RetryManager(am.stream).reasons() == {FIRST: "KeyError: 7"}
     assert am.cluster.finished is not None
     diagnostics = am.cluster.finished[1]
     assert "0@1 on nm1: failed, exit code 1; the log of 0@1 is container-0-1.log of " in diagnostics

@@ -275,11 +275,15 @@ class ContainerStarted:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStopped:
-    """A launcher reports that this incarnation has ended, or that it will never run it."""
+    """A launcher reports that this incarnation has ended, or that it will never run it.
+
+    ``reason``: why it failed, as its log says; empty: unknown. It may quote data of the job.
+    """
 
     incarnation: Incarnation
     cause: StopCause
     exit_code: int
+    reason: str = ""
 
     def __str__(self) -> str:
         return f"{named(self.incarnation)} {self.cause.value}, exit code {self.exit_code}"

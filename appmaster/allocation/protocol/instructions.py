@@ -116,7 +116,7 @@ class DeletePlacementRequest(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class WriteFailureCount(_Caused):
-    """Record: how many failures the processor is now charged with."""
+    """Record: how many failures the processor is now charged with, and why the last one failed."""
 
     processor_id: ProcessorId
     count: int

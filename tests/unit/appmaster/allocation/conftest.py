@@ -208,10 +208,14 @@ def started(processor: str, epoch: int) -> ContainerStarted:
 
 
 def stopped(
-    processor: str, epoch: int, cause: StopCause = StopCause.FAILED, exit_code: int = 1
+    processor: str,
+    epoch: int,
+    cause: StopCause = StopCause.FAILED,
+    exit_code: int = 1,
+    reason: str = "",
 ) -> ContainerStopped:
     """This incarnation stopped."""
-    return ContainerStopped(inc(processor, epoch), cause, exit_code)
+    return ContainerStopped(inc(processor, epoch), cause, exit_code, reason)
 
 
 def expired(request: int) -> TimerFired:

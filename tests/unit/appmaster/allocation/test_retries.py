@@ -15,7 +15,12 @@ from homeport.appmaster.allocation.protocol.events import (
     Timer,
     TimerKind,
 )
-from homeport.appmaster.allocation.protocol.instructions import CancelTimer, EndJob, JobResult
+from homeport.appmaster.allocation.protocol.instructions import (
+    CancelTimer,
+    EndJob,
+    JobResult,
+    WriteFailureCount,
+)
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import delay_ms
 from homeport.job_coordinator.model.ids import Host, ProcessorId
@@ -34,6 +39,7 @@ from tests.unit.appmaster.allocation.conftest import (
     rest_over,
     rests,
     stopped,
+    window_over,
 )
 
 LAST_MS = 360_000
@@ -129,6 +135,34 @@ def test_a_container_ended_for_its_memory_has_failed(
         Incarnation(ProcessorId("0"), 1),
         Host("a"),
     )
+
+
+def _recorded(machine: Machine) -> list[int]:
+    return [r.count for r in machine.records if isinstance(r, WriteFailureCount)]
+
+
+def test_a_failure_with_a_reason_is_recorded_where_none_is_counted(
+    machine_with: MachineWith,
+) -> None:
+    """For each incarnation; one without a reason takes the last one back, and then none is."""
+    machine = machine_with(retry_count=-1).at_home({"0": "a"})
+    for epoch, reason, records in ((1, "no table", 1), (2, "no table", 2), (3, "", 3), (4, "", 3)):
+        machine.feed(stopped("0", epoch, reason=reason))
+        failure = machine.container("0").last_failure
+        assert failure is not None
+        assert (failure.reason, _recorded(machine)) == (reason, [0] * records)
+        machine.feed(check_in("r0", "a"))
+
+
+def test_a_reason_stays_with_the_last_failure_when_that_is_forgiven(running: Machine) -> None:
+    """The window's end records it again; a failure without charge and reason records nothing."""
+    running.feed(stopped("0", 1, reason="no table"), window_over("0"))
+    failure = running.container("0").last_failure
+    assert failure is not None
+    assert (failure.reason, _recorded(running)) == ("no table", [1, 0])
+    running.feed(check_in("r0", "a"), stopped("0", 2, reason="no table"), check_in("r0", "a"))
+    running.feed(stopped("0", 3, StopCause.SIGNALLED, 143))
+    assert (running.container("0").failures, _recorded(running)) == (1, [1, 0, 1])
 
 
 def test_a_launch_that_fails_says_what_yarn_says(machine_with: MachineWith) -> None:

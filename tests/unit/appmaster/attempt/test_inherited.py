@@ -121,3 +121,4 @@ def test_a_charged_failure_counts_for_the_rest_of_its_window() -> None:
     assert left(2, 40_000) is None
     assert left(3, 40_000) == ChargedFailures(3, 1)
     assert left(1, 200_000) == ChargedFailures(1, 60_000)
+    assert left(0, 50_000) is None

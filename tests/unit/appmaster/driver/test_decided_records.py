@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import own_records
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.appmaster.allocation.job_state.state import ContainerState
+from homeport.appmaster.allocation.job_state.state import ContainerState, Failure, FailureKind
 from homeport.appmaster.allocation.protocol.events import FailoverStep
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
@@ -29,13 +30,11 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
-from homeport.job_coordinator.http.messages import Stopped
 from homeport.job_coordinator.metadata.lifecycle import FailoverManager, RetryManager, RetryState
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.model.placement import (
     PlacementRequest,
     PlacementResponse,
@@ -49,7 +48,7 @@ TASKS = {P0: ["t1", "t0"], S0: ["Standby-t0-0"]}
 
 
 def written(
-    *records: Record, after: ContainerState | None = None, stopped: Stopped | None = None
+    *records: Record, after: ContainerState | None = None
 ) -> list[CoordinatorStreamMessage]:
     """The messages of these records."""
 
@@ -57,7 +56,7 @@ def written(
         return (TaskName(name) for name in TASKS.get(processor_id, ()))
 
     containers = {} if after is None else {after.processor_id: after}
-    return list(messages(records, containers.get, tasks_of, 7, 42_000, 3, stopped))
+    return list(messages(records, containers.get, tasks_of, 7, 42_000, 3))
 
 
 def test_a_permit_names_the_incarnations_it_fences() -> None:
@@ -125,13 +124,18 @@ def test_counts_stops_and_the_end_come_last_in_the_order_of_their_processors() -
     ]
 
 
-def test_a_failure_has_the_reason_of_the_stop_that_was_decided_on() -> None:
-    """Of that processor alone: another one may fail with it, as the one that a standby replaces."""
-    stopped = Stopped(Incarnation(P0, 4), StopCause.FAILED, 1, ("error: division by zero",))
-    failed = RetryManager.message(P0, RetryState(2, 7, 4, "division by zero"))
-    assert written(WriteFailureCount(P0, 2), stopped=stopped) == [failed]
+def test_a_count_has_the_reason_of_the_last_failure() -> None:
+    """Also one of nothing charged; not where none was permitted, nor for another processor."""
+    why = Failure(FailureKind.STOPPED, "", Incarnation(P0, 4), reason="division by zero")
+    after = ContainerState(P0, epoch=4, last_failure=why)
+    for count in (2, 0):
+        failed = RetryManager.message(P0, RetryState(count, 7, 4, "division by zero"))
+        assert written(WriteFailureCount(P0, count), after=after) == [failed]
     other = own_records.set_retry_state("0-0", 1, 7)
-    assert written(WriteFailureCount(S0, 1), stopped=stopped) == [other]
+    assert written(WriteFailureCount(S0, 1), after=after) == [other]
+    unlaunched = replace(after, last_failure=Failure(FailureKind.NO_LAUNCHER, "no launcher"))
+    none = own_records.set_retry_state("0", 2, 7)
+    assert written(WriteFailureCount(P0, 2), after=unlaunched) == [none]
 
 
 def test_an_answer_has_time_and_source_and_its_request_is_deleted() -> None:

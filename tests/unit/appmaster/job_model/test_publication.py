@@ -217,14 +217,18 @@ def test_standby_tasks_are_deleted_with_active_ones(stream: InMemoryCoordinatorS
 
 
 def test_a_new_version_forgives_charged_failures(stream: InMemoryCoordinatorStream) -> None:
-    """As the allocator does, so that the next driver knows; the same version forgives nothing."""
+    """As the allocator does, so that the next driver knows; the same version forgives nothing.
+
+    The reason of a processor that stays is kept, since its last failure is shown.
+    """
     published(stream, THREE)
-    stream.write([RetryManager.message(P1, RetryState(2, 5))])
+    charged = {P0: RetryState(1, 5, 4, "division by zero"), P1: RetryState(2, 5, 1, "no table")}
+    stream.write([RetryManager.message(p, state) for p, state in charged.items()])
     stream.catch_up()
     published(stream, THREE)
-    assert RetryManager(stream).read() == {P1: RetryState(2, 5)}
+    assert RetryManager(stream).read() == charged
     published(stream, ONE)
-    assert RetryManager(stream).read() == {}
+    assert RetryManager(stream).read() == {P0: RetryState(0, 0, 4, "division by zero")}
 
 
 # --- what the allocator receives

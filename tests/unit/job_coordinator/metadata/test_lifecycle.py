@@ -50,6 +50,19 @@ def test_the_last_failure_may_have_a_reason(stream: InMemoryCoordinatorStream) -
     assert manager.reasons() == {}
 
 
+def test_a_reason_outlasts_the_charge(stream: InMemoryCoordinatorStream) -> None:
+    """An older version reads such a record as no charge: its time is long past."""
+    manager = RetryManager(stream)
+    put(stream, manager.message(P0, RetryState(0, 3000, 4, "division by zero")))
+    put(stream, manager.message(P1, RetryState(2, 3000, 5, "no table")))
+    assert manager.read()[P0] == RetryState(0, 0, 4, "division by zero")
+    put(stream, *manager.messages_to_forget({P1}))
+    assert manager.read() == {P1: RetryState(0, 0, 5, "no table")}
+    manager.forget()
+    stream.catch_up()
+    assert manager.reasons() == {}
+
+
 def test_a_reason_is_short_and_has_no_secret_whoever_wrote_it(
     stream: InMemoryCoordinatorStream,
 ) -> None:
