@@ -45,16 +45,20 @@ def user_object(
 
 
 def _fault_of_file(module: str, variable: str, error: BaseException) -> ConfigError | None:
-    """Return the error of a file that declares its job in Python; None: the module is no such file.
+    """Return the error of a file that declares its job in Python; None: it is none, or unreadable.
 
     The user of such a job has never written its ``task.class``.
     """
     found = None if "." in module else PathFinder.find_spec(module)
     file = Path("" if found is None else found.origin or "")
-    if not (file.is_file() and declares(file, variable)):
+    try:
+        if not (file.is_file() and declares(file, variable)):
+            return None
+        is_alone = isinstance(error, ModuleNotFoundError) and _is_alone(file)
+    except OSError:  # it may not be read, which the error of its import has
         return None
     remedy = "correct it"
-    if isinstance(error, ModuleNotFoundError) and _is_alone(file):
+    if is_alone:
         remedy = (
             f'where it is your own, ship its folder: keys={{"yarn.package.path": "."}} in '
             f"{file.name} (for homeport upgrade: --package=FOLDER); else install it for the job"
@@ -63,5 +67,8 @@ def _fault_of_file(module: str, variable: str, error: BaseException) -> ConfigEr
 
 
 def _is_alone(file: Path) -> bool:
-    """Return whether the folder has no other file, as where run-job ships the file itself."""
+    """Return whether the folder has no other file, as where run-job ships the file itself.
+
+    OSError: the folder cannot be read.
+    """
     return all(item.name in {file.name, "__pycache__"} for item in file.parent.iterdir())

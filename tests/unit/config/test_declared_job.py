@@ -125,6 +125,22 @@ def test_a_module_without_a_declared_job_is_named_by_its_key(tmp_path: Path, mod
         user_object("task.class", f"{module}:job")
 
 
+@pytest.mark.parametrize("method", ["is_file", "read_text", "iterdir"])
+def test_a_file_that_cannot_be_read_is_named_by_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """In one line: it, or its folder, may be another user's."""
+    (tmp_path / "unreadable.py").write_text("import absent\njob = Job('j')\n")
+    sys.path.insert(0, str(tmp_path))
+
+    def refused(path: Path, **_: object) -> object:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, method, refused)
+    with pytest.raises(ConfigError, match=r"^task\.class = 'unreadable:job': the mod"):
+        user_object("task.class", "unreadable:job")
+
+
 def test_a_wrong_key_is_refused_at_its_line(tmp_path: Path) -> None:
     """The rest of the line is that of a properties file."""
     path = _written(tmp_path, JOB.replace(")\n", ', keys={"task.commit.ms": "x"})\n', 1))
