@@ -76,6 +76,9 @@ def folders_in(path: Path) -> list[Path]:
 def samzas_checkpoints(stores: Iterable[Path]) -> list[Path]:
     """Return the directories of Samza's checkpoints beside the task directories ``stores``.
 
+    A task ``eu-2026-11`` has a name as a checkpoint of a task ``eu`` has: a directory with our lock
+    file is that of a task, which may be another container's.
+
     StoreError: a folder may not be read.
     """
     tasks: dict[Path, set[str]] = {}
@@ -86,6 +89,8 @@ def samzas_checkpoints(stores: Iterable[Path]) -> list[Path]:
         for folder, names in tasks.items()
         for found in folders_in(folder)
         if checkpointed(found.name) in names
+        and found.name not in names
+        and not os.access(found / LOCK_FILE, os.F_OK)
     ]
 
 

@@ -15,7 +15,7 @@ from stores_in_memory_log import CONFIG
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.container.progress.host_directories import HostRole, Owner
+from homeport.container.progress.host_directories import DirectoryKind, HostRole, Owner
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.storage.cleaner import Limit, judge, remove
@@ -64,6 +64,15 @@ def test_the_checkpoints_of_samza_are_found_beside_their_stores(tmp_path: Path) 
         tmp_path / "s" / "Partition_0-17-18",
         tmp_path / "other" / "Partition_0-1-2",
     ]
+
+
+def test_a_task_that_is_named_as_a_checkpoint_is_none(tmp_path: Path) -> None:
+    """A grouper may name one so: its directory is state, also where another container has it."""
+    for name in ("eu", "eu-2026-11", "eu-2026-12", "eu-2026-13"):
+        (tmp_path / "s" / name).mkdir(parents=True)
+    StoreDirectory(tmp_path / "s" / "eu-2026-12").release()
+    stores = [tmp_path / "s" / name for name in ("eu", "eu-2026-11")]
+    assert samzas_checkpoints(stores) == [tmp_path / "s" / "eu-2026-13"]
 
 
 def test_the_survey_finds_what_a_start_would_find(tmp_path: Path) -> None:
@@ -170,6 +179,19 @@ def test_an_old_directory_goes_with_its_lock_and_its_stores_folder(tmp_path: Pat
     assert judgement.found is found  # without the lock file of the removal
     assert freed >= 10_000
     assert not path.parent.exists()
+
+
+def test_a_task_that_is_named_as_a_checkpoint_is_not_removed(tmp_path: Path) -> None:
+    """As long as the job has a task of that name at home here."""
+    _old(tmp_path)
+    name = PurePosixPath("counts/Partition_0-2026-11")
+    _old(tmp_path, name)
+    _, found = found_directories(tmp_path)
+    task = TaskModel(TaskName("Partition 0-2026-11"), (), 1)
+    at_home = Owner("counts", task, HostRole.ACTIVE, Host("nm1"))
+    judgement = judge(found, {**_owners(HostRole.ACTIVE), name: at_home}, _limit())
+    assert (judgement.kind, judgement.verdict.is_removable) == (DirectoryKind.STORE, False)
+    assert judge(found, _owners(HostRole.ACTIVE), _limit()).kind is DirectoryKind.CHECKPOINT
 
 
 def test_a_directory_without_offset_has_its_grace(tmp_path: Path) -> None:
