@@ -7,11 +7,12 @@ of this container's.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
 
-from homeport.config.errors import UnavailableError
+from homeport.config.errors import StoreError, UnavailableError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation.context import History, IncarnationContext
@@ -117,7 +118,8 @@ def restore_stores(
     """
     with context.phases.phase("stores"):
         open_stores(storage, context.job, context.permit)
-        _note_checkpoints(storage)
+        with contextlib.suppress(StoreError):  # a notice, no condition of a start
+            _note_checkpoints(storage)
     with context.phases.phase("restore"):
         report = RestoreReport(context.history, context.send)
         workers = restore_workers(context.job, context.pause)
@@ -125,6 +127,7 @@ def restore_stores(
 
 
 def _note_checkpoints(storage: ContainerStorage) -> None:
+    """Log what Samza has left beside the stores; StoreError: a folder may not be read."""
     left = samzas_checkpoints(store.directory.path for store in storage.logged)
     if left:
         _LOG.warning(

@@ -9,15 +9,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from small_jobs import LOGGED, job_of
+from small_jobs import LOGGED, context_in, job_of
 
 from homeport.config.errors import UnavailableError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation import restoring
-from homeport.container.incarnation.restoring import RestoreReport, is_predecessor, open_stores
+from homeport.container.incarnation.restoring import (
+    RestoreReport,
+    is_predecessor,
+    open_stores,
+    restore_stores,
+)
 from homeport.container.incarnation.start_up import longest_stop_s
 from homeport.container.progress.restore import RestorePlan, progress_line
+from homeport.container.storage import host_survey
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import LOCK_FILE, NO_WAIT, DirectoryHeldError, Holder
@@ -136,6 +142,31 @@ def test_a_predecessor_that_has_not_ended_is_no_failure_of_ours(tmp_path: Path) 
     successor = _storage(tmp_path, job, 5)
     open_stores(successor, job, PERMIT)
     successor.close()
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_what_samza_has_left_is_no_condition_of_a_start(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_listed: bool,
+) -> None:
+    """The log names it; a folder that may be entered and not listed has none to name."""
+
+    def refused(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    if not is_listed:
+        monkeypatch.setattr(host_survey, "os", SimpleNamespace(scandir=refused))
+    monkeypatch.setattr(ContainerStorage, "restore", lambda *_: {"s": {}})
+    (tmp_path / "s" / "Partition_0-17-18").mkdir(parents=True)
+    job = job_of(KEYS)
+    storage = _storage(tmp_path, job, 5)
+    assert restore_stores(context_in(tmp_path, job, PERMIT), storage, {}) == {"s": {}}
+    storage.close()
+    lines = [line for line in caplog.messages if "Samza's store checkpoints" in line]
+    assert len(lines) == (1 if is_listed else 0)
 
 
 @pytest.mark.parametrize(
