@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -85,10 +85,10 @@ class _Admin:
     failed request keeps the client in a cycle of references. If the collector runs in that thread,
     it destroys the client there, and librdkafka ends the process for that.
 
-    ``unresolved``: why the last host name that is not known cannot be resolved, if there is one.
+    ``unresolved``: why host names cannot be resolved, as ``poll`` has reported it.
     """
 
-    def __init__(self, client: AdminClient, unresolved: Sequence[str] = ()) -> None:
+    def __init__(self, client: AdminClient, unresolved: list[str]) -> None:
         self._client = client
         self.unresolved = unresolved
         # The finalizer holds the client, so that the collector never finds it in a cycle. Only a
@@ -193,12 +193,12 @@ def admin(system: SystemConfig) -> AdminClient:
 
 
 def unresolved(client: AdminClient) -> str | None:
-    """Return why a broker's host name cannot be resolved; None where all could be."""
+    """Return why a host name could not be resolved since the last call; None where all could be."""
     made: object = client
     if not isinstance(made, _Admin):
         return None
     client.poll(0)  # the library calls back within it
-    return next(iter(made.unresolved), None)
+    return made.unresolved.pop() if made.unresolved else None
 
 
 def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:

@@ -442,6 +442,7 @@ class TopicAdmin:
         """
         first_s = min(_PATIENCE_S, self._timeout_s)
         more_s = self._timeout_s - first_s
+        clients.unresolved(self._admin)  # what an earlier outage had is no cause of a later one
         try:
             return self._admin.list_topics(timeout=first_s)
         except KafkaException as exception:
@@ -453,7 +454,8 @@ class TopicAdmin:
                 return self._admin.list_topics(timeout=more_s)
             except KafkaException as exception:
                 error = clients.error_of(exception)
-        why = clients.unresolved(self._admin) or error.str()
+        unresolved = clients.unresolved(self._admin)
+        why = error.str() if unresolved is None else f"{error.str()} ({unresolved})"
         raise clients.unavailable(self._system, "listing topics", why, error) from None
 
     def _explain_creation(self, spec: TopicSpec, error: KafkaError) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -67,15 +68,71 @@ def test_a_missing_right_is_no_broker_that_is_away(code: int, words: str, remedy
     assert f"asking: {words}; {_BROKERS}" in str(clients.unavailable(system, "asking", words))
 
 
-def test_a_host_name_that_is_not_known_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    """In the one line: the library's own error for the request has only that no broker answers."""
-    system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "no..host:1"}), "k")
-    line = r"listing topics: Failed to resolve 'no\.\.host:1': [^(;]*; check that"
+_AWAY = "listing topics: Failed to get metadata: Local: Broker transport failure"
+
+
+@pytest.mark.parametrize("servers", ["no..host:1", "no..host:1,127.0.0.1:1"])
+def test_a_host_name_that_is_not_known_is_named(
+    servers: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the one line: the library's own error for the request has only that no broker answers.
+
+    That error stays: another broker may be away for another cause.
+    """
+    system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": servers}), "k")
+    line = rf"{_AWAY} \(Failed to resolve 'no\.\.host:1': [^(;)]*\); check that"
     with pytest.raises(UnavailableError, match=line) as caught:
         TopicAdmin(system, timeout_s=0.5).partition_counts(["in"])
     assert caught.value.key == "systems.k.consumer.bootstrap.servers"
-    assert caught.value.value == "no..host:1"
+    assert caught.value.value == servers
     assert caplog.records == []
+
+
+class Library:
+    """An admin client without a broker; ``poll`` reports ``errors``, a request adds ``causes``."""
+
+    def __init__(self, properties: Mapping[str, Any], **_: object) -> None:
+        self._report = properties["error_cb"]
+        self.errors: list[KafkaError] = []
+        self.causes: Sequence[KafkaError] = ()
+
+    def poll(self, _timeout: float) -> None:
+        """The reports since the last call."""
+        while self.errors:
+            self._report(self.errors.pop(0))
+
+    def list_topics(self, timeout: float) -> ClusterMetadata:
+        """The error of the request, which has no cause."""
+        del timeout
+        self.errors += self.causes
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT, "Failed to get metadata"))
+
+
+def test_only_the_names_that_a_request_could_not_resolve_are_its_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither that of an earlier one, nor one from between them, nor another kind of fault."""
+    made: list[Library] = []
+
+    def make(properties: Mapping[str, Any], **_: object) -> Library:
+        made.append(Library(properties))
+        return made[-1]
+
+    monkeypatch.setattr(clients, "AdminClient", make)
+    system = SystemConfig.of(Config({"systems.k.consumer.bootstrap.servers": "h:1"}), "k")
+    topics = TopicAdmin(system, timeout_s=0.5)
+    (library,) = made
+    unknown = KafkaError(KafkaError._RESOLVE, "h:1/b: Failed to resolve 'h:1': gone (after 1ms)")
+    tls = KafkaError(KafkaError._SSL, "h:1/b: SSL handshake failed")
+    listing = "listing topics: Failed to get metadata"
+    for causes, line in (
+        ((unknown, tls), rf"{listing} \(Failed to resolve 'h:1': gone\); check"),
+        ((tls,), rf"{listing}; check"),
+    ):
+        library.causes = causes
+        with pytest.raises(UnavailableError, match=line):
+            topics.names()
+        library.errors.append(unknown)
 
 
 _COLLECTED_IN_ITS_OWN_THREAD = """
@@ -132,8 +189,9 @@ def test_a_client_that_its_dropper_still_holds_is_destroyed_by_our_thread() -> N
 
     clients._start_destroying()
     held: Any = Dropped()
-    clients._Admin(held)
-    clients._Admin(cast("AdminClient", Dropped()))  # when it is destroyed, the first had its turn
+    clients._Admin(held, [])
+    # When this one is destroyed, the first had its turn.
+    clients._Admin(cast("AdminClient", Dropped()), [])
     until(lambda: len(destroyed_by) == 1)
     del held
     until(lambda: len(destroyed_by) == 2)
