@@ -104,17 +104,23 @@ class Config(Mapping[str, str]):
         text = self.get_str(key)
         if text is None:
             return default
-        if text.lower() in _TRUE:
-            return True
-        if text.lower() in _FALSE:
-            return False
-        raise ConfigError(key, text, "it must be true or false", "write true or false")
+        is_on = switch_of(text)
+        if is_on is None:
+            raise ConfigError(key, text, "it must be true or false", "write true or false")
+        return is_on
 
     def get_list(self, key: str) -> tuple[str, ...]:
         """Return the comma-separated items of ``key``, trimmed, in order, without blank ones."""
         return tuple(
             item for item in (part.strip() for part in self._values.get(key, "").split(",")) if item
         )
+
+
+def switch_of(text: str) -> bool | None:
+    """Return ``text`` as true or false; None where it is neither."""
+    if text.lower() in _TRUE:
+        return True
+    return False if text.lower() in _FALSE else None
 
 
 def masked(config: Config) -> Config:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from homeport.config.config import Config
+from homeport.config.config import Config, switch_of
 from homeport.config.declarations.key_types import name_pattern
 from homeport.config.errors import ConfigError
 
@@ -25,7 +25,9 @@ class SamzaKey:
         name: the name; a part in angle brackets stands for any text.
         reason: why it has no effect, after "has no effect here:"; or the rule that refuses it.
         remedy: what to do instead; "": it is not refused, only warned of.
-        harmless: values, in lower case, that ask for what happens here anyway.
+        harmless: values, in lower case, that ask for what happens here anyway; true and false
+            stand for all words that Homeport reads so.
+        repeats: the part in angle brackets that is such a value too; "": none is.
         twin: a key whose value asks for no more than what happens here; "": there is none.
         twin_default: the value of that key where it is not set.
     """
@@ -34,6 +36,7 @@ class SamzaKey:
     reason: str
     remedy: str = ""
     harmless: tuple[str, ...] = ()
+    repeats: str = ""
     twin: str = ""
     twin_default: str = ""
 
@@ -51,7 +54,7 @@ class SamzaKey:
         ConfigError: the value is refused.
         """
         value = config.get_str(name, "")
-        if not value or value.lower() in self.harmless:
+        if not value or self._is_harmless(name, value):
             return None
         if self.twin and value == config.get_str(self.twin, self.twin_default):
             return None
@@ -59,12 +62,20 @@ class SamzaKey:
             raise ConfigError(name, value, self.reason, self.remedy)
         return f"{name} is known to Samza and has no effect here: {self.reason}"
 
+    def _is_harmless(self, name: str, value: str) -> bool:
+        if self.repeats and self.name.replace(self.repeats, value) == name:
+            return True
+        return not {value.lower(), str(switch_of(value)).lower()}.isdisjoint(self.harmless)
+
 
 def _keys(reason: str, names: str, remedy: str = "", harmless: str = "") -> Iterator[SamzaKey]:
     """Yield a key of each name; names, and harmless values, stand between blanks."""
     for name in names.split():
         yield SamzaKey(name, reason, remedy, tuple(harmless.split()))
 
+
+_OF_THE_SYSTEM = "write systems.<system>.streams.<stream>.samza.<property>"
+_FOR_EACH_STREAM = f"{_OF_THE_SYSTEM} for each stream"
 
 ALL: tuple[SamzaKey, ...] = (
     *_keys(
@@ -157,6 +168,9 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys("a job has no intermediate streams", "job.intermediate.stream.partitions"),
     *_keys(
+        "a job has no intermediate streams", "streams.<stream>.samza.intermediate", harmless="false"
+    ),
+    *_keys(
         "yarn.kerberos.principal and yarn.kerberos.keytab are the login",
         "job.security.manager.factory",
         harmless="org.apache.samza.job.yarn.samzayarnsecuritymanagerfactory",
@@ -231,11 +245,8 @@ ALL: tuple[SamzaKey, ...] = (
             "task.commit.skip.commit.during.failures.<part>"
         ),
     ),
-    *_keys(
-        "a task returns when its batch is done",
-        "task.async.commit task.callback.<part>",
-        harmless="false -1",
-    ),
+    *_keys("a task returns when its batch is done", "task.async.commit", harmless="false"),
+    *_keys("a task returns when its batch is done", "task.callback.<part>", harmless="-1"),
     *_keys("input is waited for without polling", "task.max.idle.ms task.poll.interval.ms"),
     *_keys(
         "what cannot be written fails the container",
@@ -267,14 +278,18 @@ ALL: tuple[SamzaKey, ...] = (
         "records of inputs are never deleted",
         (
             "systems.<system>.samza.delete.committed.messages "
-            "systems.<system>.streams.<stream>.samza.delete.committed.messages"
+            "systems.<system>.streams.<stream>.samza.delete.committed.messages "
+            "streams.<stream>.samza.delete.committed.messages"
         ),
         harmless="false",
     ),
     *_keys(
         "the end of a partition is not the end of its task: job.drain=true ends the job once it "
         "has processed what its inputs hold",
-        "systems.<system>.streams.<stream>.samza.bounded",
+        (
+            "systems.<system>.streams.<stream>.samza.bounded "
+            "systems.<system>.default.stream.samza.bounded streams.<stream>.samza.bounded"
+        ),
         harmless="false",
     ),
     *_keys(
@@ -288,8 +303,26 @@ ALL: tuple[SamzaKey, ...] = (
     ),
     *_keys(
         "it is not read",
+        (
+            "systems.<system>.default.stream.samza.bootstrap "
+            "systems.<system>.default.stream.samza.reset.offset"
+        ),
+        remedy=_FOR_EACH_STREAM,
+        harmless="false",
+    ),
+    *_keys(
+        "it is not read",
+        "systems.<system>.default.stream.samza.priority",
+        remedy=_FOR_EACH_STREAM,
+        harmless="-1 0",
+    ),
+    *_keys(
+        "the consumer's own fetch properties hold",
+        "systems.<system>.samza.fetch.threshold systems.<system>.samza.fetch.threshold.bytes",
+    ),
+    *_keys(
+        "no stream takes it from there",
         "systems.<system>.default.stream.samza.<property>",
-        remedy="write systems.<system>.streams.<stream>.samza.<property> for each stream",
         harmless="false",
     ),
     *_keys(
@@ -303,22 +336,36 @@ ALL: tuple[SamzaKey, ...] = (
             "systems.<system>.default.stream.segment.ms"
         ),
     ),
-    *_keys(
-        "the consumer's own fetch properties hold",
-        "systems.<system>.samza.fetch.threshold systems.<system>.samza.fetch.threshold.bytes",
-    ),
     *_keys("a stream is named system.stream where it is used", "streams.<stream>.samza.system"),
-    *_keys(
-        "a stream has the name of its topic",
+    SamzaKey(
         "streams.<stream>.samza.physical.name",
-        remedy="remove it, and name that topic where the stream is used",
+        "a stream has the name of its topic",
+        "remove it, and name that topic where the stream is used",
+        repeats="<stream>",
     ),
     *_keys(
         "it is not read",
-        "streams.<stream>.samza.<property>",
-        remedy="write systems.<system>.streams.<stream>.samza.<property>",
+        (
+            "streams.<stream>.samza.key.serde streams.<stream>.samza.msg.serde "
+            "streams.<stream>.samza.offset.default"
+        ),
+        remedy=_OF_THE_SYSTEM,
+    ),
+    *_keys(
+        "it is not read",
+        "streams.<stream>.samza.bootstrap streams.<stream>.samza.reset.offset",
+        remedy=_OF_THE_SYSTEM,
         harmless="false",
     ),
+    *_keys(
+        "it is not read", "streams.<stream>.samza.priority", remedy=_OF_THE_SYSTEM, harmless="-1 0"
+    ),
+    *_keys(
+        "task.broadcast.inputs names what each task reads",
+        "streams.<stream>.samza.broadcast",
+        harmless="false",
+    ),
+    *_keys("no stream takes it from there", "streams.<stream>.samza.<property>", harmless="false"),
     *_keys("a topic that is there keeps its settings", "streams.<stream>.<property>"),
     *_keys(
         "the changelog is the one back-end",

@@ -101,16 +101,20 @@ def _row(key: Key) -> Iterator[str]:
 
 
 def _samza() -> str:
-    refused = ((f"`{k.name}`", k.reason, k.remedy) for k in SAMZA_KEYS if k.remedy)
-    warned = ((f"`{k.name}`", k.reason) for k in SAMZA_KEYS if not k.remedy)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for key in SAMZA_KEYS:
+        alike.setdefault((key.reason, key.remedy), []).append(f"`{key.name}`")
+    rows = [(", ".join(names), *why) for why, names in alike.items()]
+    refused = (row for row in rows if row[-1])
+    warned = (row[:-1] for row in rows if not row[-1])
     return f"""{_head("Keys of Samza that have no effect")}
 Without these a job would compute something else, so `run-job` refuses values that ask for it:
 
-{_table(("key", "why", "remedy"), refused)}
+{_table(("keys", "why", "remedy"), refused)}
 
 Of these `run-job` warns:
 
-{_table(("key", "why"), warned)}
+{_table(("keys", "why"), warned)}
 """
 
 

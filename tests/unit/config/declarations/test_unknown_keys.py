@@ -12,6 +12,7 @@ from homeport.config.declarations.samza_keys import ALL, known_to_samza
 from homeport.config.declarations.unknown_keys import (
     is_unread,
     meant_by,
+    meant_key,
     require_known,
     warnings_about,
 )
@@ -160,6 +161,13 @@ def test_samzas_keys_are_reported_with_the_reason() -> None:
         ("systems.k.default.stream.samza.bootstrap", "true"),
         ("streams.edits.samza.physical.name", "wiki-edits"),
         ("streams.edits.samza.msg.serde", "json"),
+        ("streams.edits.samza.key.serde", "json"),
+        ("streams.edits.samza.offset.default", "oldest"),
+        ("streams.edits.samza.bootstrap", "yes"),
+        ("streams.edits.samza.bootstrap", "perhaps"),
+        ("streams.edits.samza.reset.offset", "true"),
+        ("streams.edits.samza.priority", "1"),
+        ("systems.k.default.stream.samza.reset.offset", "1"),
         ("app.name", "wiki"),
         ("app.id", "2"),
     ],
@@ -211,6 +219,17 @@ def test_each_key_that_a_reason_or_a_remedy_names_is_one_of_ours() -> None:
     [
         ("systems.k.default.stream.samza.bootstrap", "false"),
         ("streams.edits.samza.bootstrap", "false"),
+        *(("streams.edits.samza.bootstrap", no) for no in ("no", "Off", "0")),
+        ("streams.edits.samza.reset.offset", "no"),
+        ("streams.edits.samza.priority", "-1"),
+        ("streams.edits.samza.priority", "0"),
+        ("streams.edits.samza.intermediate", "no"),
+        ("streams.edits.samza.physical.name", "edits"),
+        ("streams.wiki.edits.samza.physical.name", "wiki.edits"),
+        ("systems.k.default.stream.samza.bootstrap", "off"),
+        ("systems.k.default.stream.samza.priority", "-1"),
+        ("metrics.timer.enabled", "on"),
+        ("task.callback.watermark.timeout.ms", "-1"),
         ("task.checkpoint.write.versions", "1"),
         ("metrics.timer.enabled", "true"),
         ("job.container.thread.pool.size", "1"),
@@ -220,6 +239,44 @@ def test_each_key_that_a_reason_or_a_remedy_names_is_one_of_ours() -> None:
 def test_a_value_that_asks_for_what_happens_here_is_not_reported(name: str, value: str) -> None:
     """Samza's default among them."""
     assert warnings_about(Config({name: value})) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("streams.edits.samza.bounded", "true", "the end of a partition is not the end of its"),
+        ("streams.edits.samza.delete.committed.messages", "true", "records of inputs are never"),
+        ("streams.edits.samza.intermediate", "true", "a job has no intermediate streams"),
+        ("streams.edits.samza.broadcast", "true", "task.broadcast.inputs names what each task"),
+        ("streams.edits.samza.fetch.threshold", "10", "no stream takes it from there"),
+        ("systems.k.default.stream.samza.bounded", "true", "the end of a partition is not the"),
+        ("systems.k.default.stream.samza.delete.committed.messages", "true", "records of inputs"),
+        ("systems.k.default.stream.samza.fetch.threshold", "10", "the consumer's own fetch"),
+        ("systems.k.samza.fetch.threshold", "10", "the consumer's own fetch properties hold"),
+        ("systems.k.default.stream.samza.other", "x", "no stream takes it from there"),
+        ("task.callback.watermark.timeout.ms", "0", "a task returns when its batch is done"),
+    ],
+)
+def test_a_property_of_streams_that_changes_no_result_is_warned_of(
+    name: str, value: str, reason: str
+) -> None:
+    """In each of its spellings alike."""
+    (line,) = warnings_about(Config({name: value}))
+    assert line.startswith(f"{name} is known to Samza and has no effect here: {reason}")
+
+
+@pytest.mark.parametrize("prefix", ["streams.edits.samza", "systems.k.default.stream.samza"])
+@pytest.mark.parametrize(
+    "prop", ["key.serde", "msg.serde", "offset.default", "bootstrap", "reset.offset", "priority"]
+)
+def test_the_spelling_that_a_remedy_names_is_read(prefix: str, prop: str) -> None:
+    """By a key of ours, with the property of the one that is refused."""
+    with pytest.raises(ConfigError) as caught:
+        warnings_about(Config({f"{prefix}.{prop}": "1"}))
+    (named,) = re.findall(r"systems\.\S+", caught.value.remedy)
+    spelling = named.replace("<property>", prop)
+    assert meant_key(spelling) == (keys.declared(spelling), None)
+    assert not is_unread(spelling)
 
 
 def test_no_key_of_samzas_is_also_one_of_ours() -> None:
