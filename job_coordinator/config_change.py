@@ -20,12 +20,12 @@ from homeport.config.declarations.operators_file import (
     taking_back,
     with_own_places,
 )
-from homeport.config.declarations.samza_keys import known_to_samza
 from homeport.config.declarations.unknown_keys import (
     UNREAD,
     correction,
     is_unread,
     meant_by,
+    meant_key,
     warnings_about,
 )
 from homeport.config.errors import ConfigError
@@ -115,7 +115,7 @@ class ConfigChange:
 
 def _owners(key: str) -> dict[str, str]:
     """Return {store or system: its name} of what the key is of."""
-    known = keys.declared(key)
+    known, _ = meant_key(key)
     names = None if known is None else known.parts_of(key)
     if known is None or names is None:
         return {}
@@ -143,11 +143,14 @@ def refuse_written(written: Config, file: Config) -> None:
     require_of_file(written, file)
 
 
-def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[str, ...]:
+def check_key(
+    key: str, value: str | None, job: Config | None = None, *, is_forced: bool = False
+) -> tuple[str, ...]:
     """Require that the key may be changed by hand, and that a known key's value has its type.
 
-    ``value``: None: what was set by hand is deleted. ``is_forced``: allow a key that no program
-    reads. Returns warnings, one line each, about a key that will have no effect.
+    ``value``: None: what was set by hand is deleted. ``job``: the keys beside which the key is
+    judged, as far as they are at hand. ``is_forced``: allow a key that no program reads. Returns
+    warnings, one line each, about a key that will have no effect.
 
     ConfigError: it may not, the value has another type, or no program reads the key.
     """
@@ -155,13 +158,13 @@ def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[
         return ()
     if key in _IDENTITY:
         raise ConfigError("--key", key, _IDENTITY[key], _IN_THE_FILE)
-    given = Config({key: value})
-    known = keys.declared(key)
+    after = (job or Config()).merged({key: value})
+    known, _ = meant_key(key)
     if known is not None:
-        known.check(given, key)
-    warnings = warnings_about(given)
+        known.check(after, key)
+    warnings = _warnings(key, after, is_forced=is_forced)
     if is_unread(key) and not is_forced:
-        raise _unread(key)
+        raise _unread(key, after)
     if known is None or not reaches_out(known, value):
         return warnings
     rule = f"run-job takes {known.reach.value} from the properties file alone"
@@ -170,9 +173,21 @@ def check_key(key: str, value: str | None, *, is_forced: bool = False) -> tuple[
     return (*warnings, f"{key}: {rule}, and refuses another value: {_IN_THE_FILE} too")
 
 
-def _unread(key: str) -> ConfigError:
-    rule, samza_key = UNREAD, known_to_samza(key)
-    if samza_key is not None:
+def _warnings(key: str, after: Config, *, is_forced: bool) -> tuple[str, ...]:
+    try:
+        return warnings_about(after, key)
+    except ConfigError as error:
+        if not is_forced:
+            raise
+        return (f"{error}; run-job refuses it while it stands",)
+
+
+def _unread(key: str, after: Config) -> ConfigError:
+    _, samza_key = meant_key(key)
+    rule = UNREAD
+    if samza_key is not None and samza_key.objection(after, key) is None:
+        rule += ", which is Samza's, and the value asks for what happens here anyway"
+    elif samza_key is not None:
         rule += f", which is Samza's and has no effect here: {samza_key.reason}"
     remedy = f"{correction(key)}; {FORCE} writes this one, and nothing restarts"
     return ConfigError("--key", key, rule, remedy)
@@ -228,6 +243,8 @@ def checked_change(
         values[key] = file[key]
     after = Config(values)
     change = ConfigChange(present, after)
+    if is_unread(key):  # written by force: the running job leaves it out, whatever its value
+        return change
     if has_state and change.diff.never_with_state:
         raise ConfigError(
             key,

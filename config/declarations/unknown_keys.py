@@ -29,14 +29,16 @@ _PLACE = re.compile(r"<\w+>")
 _TOPICS = tuple(topic.removesuffix(".") for topic in keys.TOPICS)
 
 
-def warnings_about(config: Config) -> tuple[str, ...]:
+def warnings_about(config: Config, *names: str) -> tuple[str, ...]:
     """Return a line for each key of ``config`` that looks like one of ours and has no effect.
+
+    ``names``: the keys to judge; none: all.
 
     ConfigError: a key of Samza's has a value without which the job would compute something else.
     """
     found: list[str] = []
     unknown: list[str] = []
-    for name in config:
+    for name in names or config:
         key, samza_key = meant_key(name)
         if key is not None:
             if name in key.legacy and config.get_str(key.name) is not None:

@@ -77,16 +77,23 @@ _PLAINLY = How()
 
 
 def message_of(
-    message_type: WritableType, key: str, value: str | None, *, is_forced: bool = False
+    message_type: WritableType,
+    key: str,
+    value: str | None,
+    job: Config | None = None,
+    *,
+    is_forced: bool = False,
 ) -> CoordinatorStreamMessage:
     """Return the message that the command line names; ``value`` None deletes the key.
+
+    ``job``: its configuration, where it is at hand.
 
     ConfigError where key or value is not what the type takes.
     """
     if not key.strip():
         raise ConfigError("--key", key, "it must not be blank", "name what the message is about")
     if message_type is WritableType.SET_CONFIG:
-        check_key(key, value, is_forced=is_forced)
+        check_key(key, value, job, is_forced=is_forced)
     if value is None:
         return wire.tombstone(message_type, key)
     if message_type is WritableType.SET_CONFIG:
@@ -262,8 +269,8 @@ def change_config(
 
     ``is_typed``: the value stands on the command line. Errors as of ``write``.
     """
-    message = message_of(WritableType.SET_CONFIG, key, value, is_forced=how.is_forced)
-    warn(check_key(key, value, is_forced=how.is_forced))
+    message = message_of(WritableType.SET_CONFIG, key, value, config, is_forced=how.is_forced)
+    warn(check_key(key, value, config, is_forced=how.is_forced))
     if is_typed and value is not None and has_secret(key, value):
         line = (
             f"the value of {key} is on the command line, where everybody on this machine can read "

@@ -245,6 +245,55 @@ def test_a_key_that_no_program_reads_is_refused_with_its_neighbour(key: str, hin
     assert change.meaning(is_running=True) == "no program reads it: nothing changes"
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("app.name", "flights"), ("app.id", "2"), ("app.id", " 2 "), ("job.jmx.enabled", "no")],
+)
+def test_a_key_of_samzas_is_judged_within_the_job(key: str, value: str) -> None:
+    """A value that the job has is none that is missing there; the key is read by nothing."""
+    job = GOOD.merged({"job.id": "2"})
+    with pytest.raises(ConfigError) as caught:
+        check_key(key, value, job)
+    assert caught.value.rule == (
+        "no program reads this key, which is Samza's, and the value asks for what happens here "
+        "anyway"
+    )
+    assert check_key(key, value, job, is_forced=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "remedy"),
+    [
+        ("app.name", "other", "give job.name this value"),
+        ("app.id", "2", "give job.id this value"),
+        ("streams.flights.samza.priority", "5", "write systems.<system>.streams.<stream>"),
+        ("systems.kafka.default.stream.samza.key.serde", "my:Serde", "without default.stream"),
+        ("job.elasticity.factor", "2", "write 1, or remove it"),
+    ],
+)
+def test_a_refused_key_of_samzas_is_written_by_force_with_a_warning(
+    key: str, value: str, remedy: str
+) -> None:
+    """The running job leaves it out; the next deployment does not take it."""
+    with pytest.raises(ConfigError) as caught:
+        check_key(key, value, GOOD)
+    assert str(caught.value).startswith(f"{key} = {value!r}: ")
+    assert remedy in caught.value.remedy
+    assert "no effect" not in str(caught.value)
+    (warning,) = check_key(key, value, GOOD, is_forced=True)
+    assert warning == f"{caught.value}; run-job refuses it while it stands"
+    change = changed(key, value)
+    assert change.meaning(is_running=True) == "no program reads it: nothing changes"
+    assert [*change.missing(key)] == []
+
+
+def test_an_older_name_beside_the_jobs_present_one_is_warned_of() -> None:
+    """It would be written for nothing."""
+    (warning,) = check_key("yarn.container.count", "5", GOOD)
+    assert warning.startswith("yarn.container.count has no effect: job.container.count, its pre")
+    assert check_key("yarn.container.count", "5") == ()
+
+
 def test_the_containers_that_restart_are_named() -> None:
     """Before it is written; of very many the first ones."""
     change = changed("my.own.key", "5")

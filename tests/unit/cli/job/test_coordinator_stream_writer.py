@@ -31,6 +31,9 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 def test_each_type_is_the_message_of_its_name() -> None:
     """A value becomes the record of the type, its absence the tombstone."""
     assert message_of(WritableType.SET_CONFIG, "a", "1") == wire.set_config("a", "1")
+    job = Config({"job.name": "flights"})
+    named = message_of(WritableType.SET_CONFIG, "app.name", "flights", job, is_forced=True)
+    assert named == wire.set_config("app.name", "flights")
     assert message_of(WritableType.SET_CHANGELOG, "t", "3") == wire.set_changelog("t", 3)
     host = message_of(WritableType.SET_CONTAINER_HOST, "0", "NM1")
     assert host == wire.set_container_host_assignment("0", "nm1")

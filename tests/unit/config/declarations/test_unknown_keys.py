@@ -279,6 +279,15 @@ def test_the_spelling_that_a_remedy_names_is_read(prefix: str, prop: str) -> Non
     assert not is_unread(spelling)
 
 
+def test_a_key_is_judged_beside_the_others() -> None:
+    """Those that are named, within the whole configuration."""
+    config = Config({"app.name": "wiki", "job.name": "wiki", "job.jmx.enabled": "true"})
+    assert warnings_about(config, "app.name") == ()
+    assert len(warnings_about(config, "app.name", "job.jmx.enabled")) == 1
+    with pytest.raises(ConfigError, match=r"give job\.name this value"):
+        warnings_about(config.merged({"app.name": "edits"}), "app.name")
+
+
 def test_no_key_of_samzas_is_also_one_of_ours() -> None:
     """Once a key has an effect here, by an older name too, it leaves the table of the others."""
     own = {name for key in keys.ALL for name in (key.name, *key.legacy)}
