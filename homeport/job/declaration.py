@@ -319,7 +319,7 @@ class Job(Stores, DeclaredJob):
         module, variable = self._place()
         read = [*map(str, self._inputs.values()), *self._read]
         given = self._given.texts(environment)
-        made = self._keys.texts(environment) | given
+        made = self._keys.texts(environment, without=self._given) | given
         made.setdefault("task.inputs", ",".join(read))
         if self._broadcast:
             made.setdefault("task.broadcast.inputs", ",".join(self._broadcast))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -46,15 +46,18 @@ class DeclaredKeys(UserDict[str, Any]):
         super().__setitem__(key, _checked(key, value))
         self.lines[key] = _line()
 
-    def texts(self, environment: Mapping[str, str] | None) -> dict[str, str]:
-        """Return all keys with their texts.
+    def texts(
+        self, environment: Mapping[str, str] | None, *, without: Collection[str] = ()
+    ) -> dict[str, str]:
+        """Return all keys with their texts, those of ``without`` excepted.
 
         ``environment``: where late values are; None: keys of those outside are left out.
         """
         return {
             key: value.text(key, environment or {}) if isinstance(value, Late) else value
             for key, value in self.items()
-            if environment is not None or not isinstance(value, Late) or not value.is_outside
+            if key not in without
+            and (environment is not None or not isinstance(value, Late) or not value.is_outside)
         }
 
 

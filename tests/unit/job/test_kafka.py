@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from homeport import Job, Kafka, env
+from homeport import Avro, Job, Kafka, env
 from homeport.config.errors import ConfigError
 from homeport.config.kafka_names import Role, map_client_properties
 from homeport.testing import TestRunner
@@ -119,3 +119,16 @@ def test_other_keys_take_secrets_too(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("one", "two"):
         monkeypatch.setenv("SECRET_OF_MINE", text)
         assert job.config["my.password"] == text
+
+
+def test_a_value_that_keys_replace_is_not_looked_up(tmp_path: Path) -> None:
+    """Neither a secret that is not set, nor a file that is not there."""
+    kafka = Kafka(sasl="PLAIN", user="u", password=env("NOT_SET_ANYWHERE"), ca=tmp_path / "no.pem")
+    given = {
+        f"{_AT}sasl.jaas.config": "own",
+        f"{_AT}ssl.truststore.certificates": "PEM",
+        "serializers.registry.absent.schema": '"string"',
+    }
+    job = Job("replaced", kafka=kafka, keys=given)
+    job.input("in", value=Avro("absent.avsc"))
+    assert given.items() <= job.config.items()
