@@ -25,7 +25,7 @@ from homeport.job.functions import (
     task_class_of,
 )
 from homeport.job.handles import Calls, Input, Output, Reference
-from homeport.job.kafka import Kafka, keys_of
+from homeport.job.kafka import Env, Kafka, keys_of
 from homeport.job.pipelines import FrameFunction, Rows
 from homeport.job.schemas import Of
 from homeport.job.stores import SYSTEM, Stores
@@ -92,7 +92,7 @@ class Job(Stores, DeclaredJob):
         self,
         name: str,
         *,
-        kafka: str | Kafka | None = None,
+        kafka: str | Env | Kafka | None = None,
         containers: int = 1,
         standbys: int = 0,
         keys: Mapping[str, object] | None = None,

@@ -75,6 +75,28 @@ class _Login(Late):
         return f"{self.module} required username={user} password={password};"
 
 
+@dataclass(frozen=True)
+class _Servers(Late):
+    """The brokers that ``given`` names."""
+
+    given: Late
+
+    def text(self, key: str, environment: Mapping[str, str]) -> str:
+        found = self.given.text(key, environment)
+        _require_servers(key, found)
+        return found
+
+
+def _require_servers(key: str, text: str) -> None:
+    """Require HOST:PORT of one broker or more; librdkafka skips empty parts."""
+    servers = [server for server in map(str.strip, text.split(",")) if server]
+    for server in servers or [text]:
+        host, _, port = server.rpartition(":")
+        if not host or not (port.isascii() and port.isdecimal()):
+            rule, remedy = f"{server!r} is not HOST:PORT", "write it so, as in broker:9092"
+            raise ConfigError(key, text, rule, remedy)
+
+
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -84,7 +106,8 @@ class Kafka:
     """The brokers of a job, and the user as which it logs in.
 
     Args:
-        servers: HOST:PORT of brokers; default ``$HOMEPORT_BOOTSTRAP_SERVERS``.
+        servers: HOST:PORT of brokers, with commas between them, or a variable that has them, as
+            in ``env("BROKERS")``; default ``$HOMEPORT_BOOTSTRAP_SERVERS``.
         sasl: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; with ``user`` and ``password``.
         user: of Kafka.
         password: where it is, as in ``env("KAFKA_PASSWORD")``.
@@ -96,7 +119,7 @@ class Kafka:
         ConfigError: the arguments do not fit each other.
     """
 
-    servers: str | None = None
+    servers: str | Env | None = None
     sasl: str | None = None
     user: str | None = None
     password: Env | None = None
@@ -104,11 +127,14 @@ class Kafka:
     tls: bool = False
 
     def __post_init__(self) -> None:
-        for server in map(str.strip, self.servers.split(",")) if self.servers else ():
-            host, _, port = server.rpartition(":")
-            if not host or not (port.isascii() and port.isdecimal()):
-                rule, remedy = f"{server!r} is not HOST:PORT", "write it so, as in broker:9092"
-                raise ConfigError("Kafka.servers", self.servers, rule, remedy)
+        servers: object = self.servers
+        if isinstance(servers, str):
+            if servers:
+                _require_servers("Kafka.servers", servers)
+        elif servers is not None and not isinstance(servers, Late):
+            rule = f"it is text, or env(...), not {type(servers).__name__}"
+            remedy = 'write it as in "broker:9092,other:9092"'
+            raise ConfigError("Kafka.servers", str(servers), rule, remedy)
         if self.sasl is not None and self.sasl not in _LOGIN_MODULES:
             remedy = f"give {', '.join(_LOGIN_MODULES)}, or write the keys of another into keys="
             raise ConfigError("Kafka.sasl", self.sasl, "there is no such mechanism here", remedy)
@@ -126,7 +152,8 @@ class Kafka:
 def keys_of(kafka: Kafka, system: str, folder: Path) -> dict[str, str | Late]:
     """Return the keys of ``system``; the path of ``kafka.ca`` begins in ``folder``."""
     at = f"systems.{system}.consumer"
-    made: dict[str, str | Late] = {f"{at}.bootstrap.servers": kafka.servers or _Brokers()}
+    servers = _Servers(kafka.servers) if isinstance(kafka.servers, Late) else kafka.servers
+    made: dict[str, str | Late] = {f"{at}.bootstrap.servers": servers or _Brokers()}
     is_encrypted = kafka.tls or kafka.ca is not None
     if kafka.sasl is not None or is_encrypted:
         parts = "SASL" if kafka.sasl is not None else "", "SSL" if is_encrypted else "PLAINTEXT"

@@ -72,6 +72,21 @@ def test_the_protocol_follows_from_user_and_tls(kafka: Kafka, protocol: str | No
             lambda: Job("j", kafka="localhost"),
             "Kafka.servers = 'localhost': 'localhost' is not HOST",
         ),
+        (
+            lambda: Kafka(servers=" , "),
+            "Kafka.servers = ' , ': ' , ' is not HOST:PORT; write it so",
+        ),
+        (
+            lambda: Kafka(servers=["a:1", "b:1"]),  # type: ignore[arg-type]  # the mistake
+            (
+                "Kafka.servers = \"['a:1', 'b:1']\": it is text, or env(...), not list; write it "
+                'as in "broker:9092,other:9092"'
+            ),
+        ),
+        (
+            lambda: Job("j", kafka=b"a:1"),  # type: ignore[arg-type]  # the mistake
+            "it is text, or env(...), not bytes",
+        ),
         (lambda: Kafka(user="u"), "Kafka.sasl is missing: sasl, user and password go together"),
         (lambda: Kafka(sasl="PLAIN", user="u"), "Kafka.password is missing"),
     ],
@@ -132,3 +147,22 @@ def test_a_value_that_keys_replace_is_not_looked_up(tmp_path: Path) -> None:
     job = Job("replaced", kafka=kafka, keys=given)
     job.input("in", value=Avro("absent.avsc"))
     assert given.items() <= job.config.items()
+
+
+@pytest.mark.parametrize("servers", ["a:9092,", "a:9092, ,b:1", ",a:1"])
+def test_empty_parts_of_servers_are_skipped(servers: str) -> None:
+    """As librdkafka skips them."""
+    assert _properties(Kafka(servers=servers)) == {"bootstrap.servers": servers}
+
+
+def test_servers_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their text is checked where a command reads it."""
+    key = f"{_AT}bootstrap.servers"
+    jobs = Job("one", kafka=env("MY_BROKERS")), Job("two", kafka=Kafka(servers=env("MY_BROKERS")))
+    for job in jobs:
+        monkeypatch.setenv("MY_BROKERS", "a:1,b:2")
+        assert job.config[key] == "a:1,b:2"
+        monkeypatch.setenv("MY_BROKERS", "a")
+        with pytest.raises(ConfigError, match=f"{key} = 'a': 'a' is not HOST:PORT"):
+            _ = job.config
+        assert key not in job.config_of(None)
