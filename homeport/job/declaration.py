@@ -192,6 +192,7 @@ class Job(Stores, DeclaredJob):
         self._require_all("job.batch", streams)
 
         def add(function: _Batch) -> _Batch:
+            self._require_all("job.batch", streams)  # an input may have come since
             self._functions.add("batch", function, 1)
             return function
 
@@ -212,11 +213,16 @@ class Job(Stores, DeclaredJob):
             output: where the rows leave, in the place of such a function.
             unordered: whether rows may lack ``stream``, ``partition`` and ``offset``.
         """
-        self._functions.require_room("pipeline")
         inputs = [each for each in frames if not isinstance(each, Reference)]
-        self._require_all("job.pipeline", inputs)
+
+        def require() -> None:
+            self._functions.require_room("pipeline")
+            self._require_all("job.pipeline", inputs)
+
+        require()
 
         def add(function: FrameFunction) -> Rows:
+            require()  # an input may have come since
             require_plain("job.pipeline", function, len(frames))
             names = tuple(e.name if isinstance(e, Reference) else e.stream.stream for e in frames)
             return self._piped(Rows(names, function, "", output, unordered))

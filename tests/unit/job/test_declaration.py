@@ -240,6 +240,21 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
             "them all"
         ),
     ),
+    "batches without an input that came later": (
+        lambda: (f := _fresh(), d := f[0].batch(f[1]), f[0].input("more"), d(lambda _t: None)),
+        (
+            "job.batch = 'kafka.more': a function of batches gets the records of all inputs; name "
+            "them all"
+        ),
+    ),
+    "a pipeline without an input that came later": (
+        lambda: (f := _fresh(), d := f[0].pipeline(f[1]), f[0].input("more"), d(lambda _f: None)),
+        "job.pipeline = 'kafka.more': a pipeline gets the records of all inputs; name them all",
+    ),
+    "two pipelines, decorated after both were named": (
+        lambda: (f := _fresh(), d := f[0].pipeline(f[1]), _twice(d, lambda _f: None)),
+        "job = 'fresh': it has a pipeline already; remove one of the two",
+    ),
     "too many arguments": (
         lambda: (f := _fresh(), f[0].each(f[1])(lambda _a, _b, _c, _d: None)),
         (
