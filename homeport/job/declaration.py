@@ -28,7 +28,7 @@ from homeport.job.handles import Calls, Input, Output, Reference
 from homeport.job.kafka import Env, Kafka, keys_of
 from homeport.job.pipelines import FrameFunction, Rows
 from homeport.job.schemas import Of
-from homeport.job.stores import SYSTEM, Stores
+from homeport.job.stores import SYSTEM, Stores, whole
 
 _LOG = logging.getLogger(__name__)
 _PARTITIONS = "task.outputs.create.partitions"
@@ -124,13 +124,18 @@ class Job(Stores, DeclaredJob):
         if standbys:
             self._keys["job.hotstandby.enabled"] = True
             self._keys["job.hotstandby.replicationcount"] = standbys
-        self._given.update(keys or {})
+        given: object = keys or {}
+        if not isinstance(given, Mapping):
+            rule = f"they are a mapping, not {type(given).__name__}"
+            raise ConfigError("Job.keys", str(given), rule, 'write {"task.commit.ms": 500}')
+        self._given.update(given)
 
     def __repr__(self) -> str:
         return f"Job({self.name!r})"
 
     # -- what a job reads, writes and keeps
 
+    @whole
     def input(self, name: str, *, key: Of[K] = _BYTES, value: Of[V] = _BYTES) -> Input[K, V]:
         """Declare a topic that the job reads, with the types of its keys and values."""
         made = Input(self._stream("job.input", name, key, value), key, value)
@@ -139,6 +144,7 @@ class Job(Stores, DeclaredJob):
         self._inputs[name] = made
         return made
 
+    @whole
     def output(
         self,
         name: str,
@@ -152,17 +158,18 @@ class Job(Stores, DeclaredJob):
         ``partitions``: run-job makes each output that is not there, with so many.
         """
         stream = self._stream("job.output", name, key, value)
-        made: Output[K, V] = Output(str(stream), self._calls, key, value)
         if name in self._outputs:
             raise ConfigError("job.output", name, "it is an output already", "declare it once")
-        self._outputs[name] = made
         if partitions is not None:
-            text = str(partitions)
-            found = self._keys.setdefault(_PARTITIONS, text)
-            if found != text:
+            found = self._keys.get(_PARTITIONS)
+            if found is None:
+                self._keys[_PARTITIONS] = partitions
+            elif found != str(partitions):
                 rule = f"another output has {found}, and one number is for all"
                 remedy = "give the same, or make one of them yourself"
-                raise ConfigError(_PARTITIONS, text, rule, remedy)
+                raise ConfigError(_PARTITIONS, str(partitions), rule, remedy)
+        made: Output[K, V] = Output(str(stream), self._calls, key, value)
+        self._outputs[name] = made
         return made
 
     # -- its functions
@@ -238,12 +245,13 @@ class Job(Stores, DeclaredJob):
         """
         return self._piped(Rows((), None, text, output, unordered))
 
+    @whole
     def _piped(self, rows: Rows) -> Rows:
         self._functions.require_room("pipeline")
         if rows.output is not None and rows.output not in self._outputs.values():
             raise none_of_job("job.pipeline", rows.output, "output", self.name)
-        self._functions.pipeline = rows
         self._keys.update(rows.keys())
+        self._functions.pipeline = rows
         return rows
 
     def task(self, own: type[_Task]) -> type[_Task]:

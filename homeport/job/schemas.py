@@ -113,8 +113,16 @@ _KINDS: dict[type[Schema[Any]], str] = {Json: "json", Avro: "avro", Protobuf: "p
 
 
 def kind_of(schema: Schema[Any]) -> str:
-    """Return the name of the serdes of such a schema."""
-    return next(kind for of, kind in _KINDS.items() if isinstance(schema, of))
+    """Return the name of the serdes of such a schema.
+
+    Raises:
+        ConfigError: it is of none of the classes for them.
+    """
+    for of, kind in _KINDS.items():
+        if isinstance(schema, of):
+            return kind
+    rule = "it is of no format"
+    raise ConfigError("schema", repr(schema), rule, "write Json(...), Avro(...) or Protobuf(...)")
 
 
 def entry_of(schema: Schema[Any], name: str, folder: Path) -> dict[str, object]:

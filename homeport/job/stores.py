@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,25 @@ else:
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
+def whole(declare: _Function) -> _Function:
+    """Return the method of a job, which leaves no key behind where it is refused."""
+
+    @functools.wraps(declare)
+    def call(job: Stores, *given: Any, **named: Any) -> Any:  # noqa: ANN401 - of any method
+        keys, schemas = job._keys, job._schemas  # noqa: SLF001 - of the class below
+        parts: tuple[dict[str, Any], ...] = keys.data, keys.lines, schemas
+        before = [dict(part) for part in parts]
+        try:
+            return declare(job, *given, **named)
+        except BaseException:
+            for part, old in zip(parts, before, strict=True):
+                part.clear()
+                part.update(old)
+            raise
+
+    return call  # type: ignore[return-value]  # it takes and returns the same
+
+
 class Stores:
     """The part of ``Job`` that declares stores."""
 
@@ -47,6 +67,7 @@ class Stores:
         self._broadcast: list[str] = []
         self._schemas = dict[str, Schema[Any]]()
 
+    @whole
     def store(
         self, name: str, *, key: Of[K], value: Of[V], changelog: str | None = None
     ) -> Store[K, V]:
@@ -55,11 +76,10 @@ class Stores:
         ``changelog``: its topic; default ``<job>-<store>-changelog``. It is settled once the job
         has state.
         """
-        self._keep("job.store", name, key, value)
-        topic = f"{self.name}-{name}-changelog" if changelog is None else changelog
-        self._keys[f"stores.{name}.changelog"] = f"{SYSTEM}.{topic}"
+        self._keep_logged(name, key, value, changelog)
         return Store(name, self._calls, key, value)  # type: ignore[abstract]  # its methods are added
 
+    @whole
     def reference(
         self,
         name: str,
@@ -98,6 +118,7 @@ class Stores:
             self._broadcast.append(f"{stream}#[0-{last}]")
         return Reference(name, self._calls, key, value)  # type: ignore[abstract]  # as above
 
+    @whole
     def window(  # noqa: PLR0913 - each is one choice, by its name
         self,
         name: str,
@@ -132,7 +153,7 @@ class Stores:
             emit: whether results are windows that close, or each update.
             changelog: as of ``store``.
         """
-        self.store(name, key=str, value=value, changelog=changelog)
+        self._keep_logged(name, str, value, changelog)
         serde = self._keys[f"stores.{name}.msg.serde"]
         if serde not in SERDES:
             rule = f"windows are in a store of the serde {', '.join(SERDES)}, not {serde}"
@@ -187,11 +208,17 @@ class Stores:
 
         return add
 
+    @whole
     def dead_letters(self, topic: str) -> None:
         """Skip records that a serde cannot read, and send them to ``topic``, with the reason."""
         stream = self._stream(_DEAD, topic, bytes, bytes)
         self._keys["task.drop.deserialization.errors"] = True
         self._keys[_DEAD_STREAM] = str(stream)
+
+    def _keep_logged(self, name: str, key: object, value: object, changelog: str | None) -> None:
+        self._keep("job.store", name, key, value)
+        topic = f"{self.name}-{name}-changelog" if changelog is None else changelog
+        self._keys[f"stores.{name}.changelog"] = f"{SYSTEM}.{topic}"
 
     def _keep(self, what: str, name: str, key: object, value: object) -> None:
         prefix = f"stores.{name}"

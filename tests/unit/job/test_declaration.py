@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from homeport import Job
+from homeport import Avro, Job, Json
 from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.validation import validate
 from homeport.container.api import BatchTask, StreamTask
+from homeport.job.schemas import Schema
 
 job = Job("daily-totals", kafka="broker:9092", containers=2, standbys=1, keys={"my.limit": 5})
 orders = job.input("orders", key=str, value=dict)
@@ -287,6 +288,31 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
             'list; write it as a properties file does, as in "a,b"'
         ),
     ),
+    "keys that are no mapping": (
+        lambda: Job("fresh", keys=[("a", "b")]),  # type: ignore[arg-type]  # the mistake
+        (
+            "Job.keys = \"[('a', 'b')]\": they are a mapping, not list; write "
+            '{"task.commit.ms": 500}'
+        ),
+    ),
+    "keys that are text": (
+        lambda: Job("fresh", keys="abc"),  # type: ignore[arg-type]  # the mistake
+        "Job.keys = 'abc': they are a mapping, not str; write {\"task.commit.ms\": 500}",
+    ),
+    "a schema without a format": (
+        lambda: Job("fresh").input("in", value=Schema("a INT")),
+        (
+            "schema = \"Schema('a INT')\": it is of no format; write Json(...), Avro(...) or "
+            "Protobuf(...)"
+        ),
+    ),
+    "a number of partitions that is a switch": (
+        lambda: Job("fresh").output("out", partitions=True),
+        (
+            "task.outputs.create.partitions = 'true': it must be a whole number; write a number, "
+            "such as 0"
+        ),
+    ),
     "no value of a key": (
         lambda: Job("fresh", keys={"my.key": None}),
         (
@@ -405,3 +431,41 @@ def test_a_wrong_declaration_is_refused_where_it_stands(case: str) -> None:
     with pytest.raises(ConfigError) as refused:
         make()
     assert str(refused.value) == line
+
+
+@pytest.mark.parametrize(
+    ("declare", "again"),
+    [
+        (lambda j: j.input("x", key=str, value=set), lambda j: j.input("x", key=int)),
+        (
+            lambda j: j.input("x", value=Avro("[", of=dict)),
+            lambda j: j.input("x", value=Json("a INT")),
+        ),
+        (lambda j: j.output("x", key=str, partitions=True), lambda j: j.output("x", key=int)),
+        (lambda j: j.output("x", key=str, partitions=5), lambda j: j.output("x", key=int)),
+        (lambda j: j.store("x", key=str, value=set), None),
+        (lambda j: j.reference("x", key=str, value=int, broadcast=0), None),
+        (lambda j: j.reference("taken", key=str, value=int), lambda j: j.input("taken")),
+        (lambda j: j.window("x", value=int), lambda j: j.window("x", value=int, size=5)),
+        (lambda j: j.window("x", value=float, gap=0), lambda j: j.window("x", value=int, gap=5)),
+        (lambda j: j.dead_letters("typed"), None),
+        (lambda j: j.sql("", output=Job("b").output("x")), lambda j: j.sql("SELECT 1")),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    declare: Callable[[Job], object], again: Callable[[Job], object] | None
+) -> None:
+    """A notebook declares it again, as it likes."""
+    made = Job("fresh", kafka="k:1")
+    made.input("typed", key=int)
+    made.output("other", partitions=3)
+    made.store("taken", key=str, value=int)
+    before, lines = dict(made.config), dict(made._keys.lines)
+    handles = list(made._calls.handles)
+    with pytest.raises(ConfigError):
+        declare(made)
+    assert dict(made.config) == before
+    assert made._keys.lines == lines
+    assert made._calls.handles == handles
+    if again is not None:
+        again(made)
