@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, overload
+from typing import Any, Generic, TypeVar, overload
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -33,17 +33,9 @@ from homeport.job.stores import SYSTEM, Stores, whole
 _LOG = logging.getLogger(__name__)
 _PARTITIONS = "task.outputs.create.partitions"
 _PACKAGE = "yarn.package.path"
-_BYTES: Any = bytes
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # keys and values without a type are bytes
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
+K = TypeVar("K")
+V = TypeVar("V")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _Batch = TypeVar("_Batch", bound=Callable[[Any], object])
 _Task = TypeVar("_Task", StreamTask, BatchTask)
@@ -135,8 +127,18 @@ class Job(Stores, DeclaredJob):
 
     # -- what a job reads, writes and keeps
 
+    # Overloads, as a TypeVar's default gives way to the type of the variable that takes the result.
+
+    @overload
+    def input(self, name: str) -> Input[bytes, bytes]: ...
+    @overload
+    def input(self, name: str, *, key: Of[K]) -> Input[K, bytes]: ...
+    @overload
+    def input(self, name: str, *, value: Of[V]) -> Input[bytes, V]: ...
+    @overload
+    def input(self, name: str, *, key: Of[K], value: Of[V]) -> Input[K, V]: ...
     @whole
-    def input(self, name: str, *, key: Of[K] = _BYTES, value: Of[V] = _BYTES) -> Input[K, V]:
+    def input(self, name: str, *, key: Of[Any] = bytes, value: Of[Any] = bytes) -> Input[Any, Any]:
         """Declare a topic that the job reads, with the types of its keys and values."""
         made = Input(self._stream("job.input", name, key, value), key, value)
         if name in self._inputs:
@@ -144,15 +146,29 @@ class Job(Stores, DeclaredJob):
         self._inputs[name] = made
         return made
 
+    @overload
+    def output(self, name: str, *, partitions: int | None = None) -> Output[bytes, bytes]: ...
+    @overload
+    def output(
+        self, name: str, *, key: Of[K], partitions: int | None = None
+    ) -> Output[K, bytes]: ...
+    @overload
+    def output(
+        self, name: str, *, value: Of[V], partitions: int | None = None
+    ) -> Output[bytes, V]: ...
+    @overload
+    def output(
+        self, name: str, *, key: Of[K], value: Of[V], partitions: int | None = None
+    ) -> Output[K, V]: ...
     @whole
     def output(
         self,
         name: str,
         *,
-        key: Of[K] = _BYTES,
-        value: Of[V] = _BYTES,
+        key: Of[Any] = bytes,
+        value: Of[Any] = bytes,
         partitions: int | None = None,
-    ) -> Output[K, V]:
+    ) -> Output[Any, Any]:
         """Declare a topic that the job writes.
 
         ``partitions``: run-job makes each output that is not there, with so many.
@@ -168,7 +184,7 @@ class Job(Stores, DeclaredJob):
                 rule = f"another output has {found}, and one number is for all"
                 remedy = "give the same, or make one of them yourself"
                 raise ConfigError(_PARTITIONS, str(partitions), rule, remedy)
-        made: Output[K, V] = Output(str(stream), self._calls, key, value)
+        made: Output[Any, Any] = Output(str(stream), self._calls, key, value)
         self._outputs[name] = made
         return made
 

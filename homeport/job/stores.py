@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar, overload
 
 from homeport.config.errors import ConfigError
 from homeport.config.system_stream import SystemStream, is_topic_name
@@ -20,16 +20,9 @@ SYSTEM = "kafka"
 """The name of the job's Kafka."""
 _DEAD, _DEAD_STREAM = "job.dead_letters", "task.dead.letter.stream"
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # without ``add``, windows add what they keep
-
-    K = TypeVar("K")
-    V = TypeVar("V")
-    A = TypeVar("A", default=V)
-else:
-    from typing import TypeVar
-
-    A, K, V = TypeVar("A"), TypeVar("K"), TypeVar("V")
+A = TypeVar("A")
+K = TypeVar("K")
+V = TypeVar("V")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
@@ -118,13 +111,13 @@ class Stores:
             self._broadcast.append(f"{stream}#[0-{last}]")
         return Reference(name, self._calls, key, value)  # type: ignore[abstract]  # as above
 
-    @whole
-    def window(  # noqa: PLR0913 - each is one choice, by its name
+    @overload
+    def window(
         self,
         name: str,
         *,
         value: type[V],
-        add: Callable[[V, A], V] | None = None,
+        add: None = None,
         merge: Callable[[V, V], V] | None = None,
         init: Callable[[], V] | None = None,
         meaning: str | None = None,
@@ -135,7 +128,43 @@ class Stores:
         keep: int = 0,
         emit: Emit = "close",
         changelog: str | None = None,
-    ) -> Window[A, V]:
+    ) -> Window[V, V]: ...
+    @overload
+    def window(
+        self,
+        name: str,
+        *,
+        value: type[V],
+        add: Callable[[V, A], V],
+        merge: Callable[[V, V], V] | None = None,
+        init: Callable[[], V] | None = None,
+        meaning: str | None = None,
+        size: int | None = None,
+        step: int | None = None,
+        gap: int | None = None,
+        late: int | None = None,
+        keep: int = 0,
+        emit: Emit = "close",
+        changelog: str | None = None,
+    ) -> Window[A, V]: ...
+    @whole
+    def window(  # noqa: PLR0913 - each is one choice, by its name
+        self,
+        name: str,
+        *,
+        value: type[Any],
+        add: Callable[[Any, Any], Any] | None = None,
+        merge: Callable[[Any, Any], Any] | None = None,
+        init: Callable[[], Any] | None = None,
+        meaning: str | None = None,
+        size: int | None = None,
+        step: int | None = None,
+        gap: int | None = None,
+        late: int | None = None,
+        keep: int = 0,
+        emit: Emit = "close",
+        changelog: str | None = None,
+    ) -> Window[Any, Any]:
         """Declare windows of event time, in a store of their own. All times are in ms.
 
         Args:
@@ -174,7 +203,7 @@ class Stores:
             retention_ms=keep,
             emit=emit,
         )
-        made: Window[A, V] = Window(spec, self._calls)
+        made: Window[Any, Any] = Window(spec, self._calls)
         self._functions.windows[name] = made
         return made
 

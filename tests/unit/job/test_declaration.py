@@ -275,7 +275,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "job.on_timer = '<lambda>': it takes 0 arguments; let it take 1",
     ),
     "a type that is none": (
-        lambda: Job("fresh").input("in", value=[str]),  # type: ignore[arg-type]  # the mistake
+        lambda: Job("fresh").input("in", value=[str]),  # type: ignore[call-overload]  # the mistake
         (
             "value of job.input in = \"[<class 'str'>]\": no serde carries it; give str, int, "
             "float, bytes, dict or list, or a dataclass, a msgspec Struct or a TypedDict"
@@ -333,7 +333,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         "job.store = '': it is empty; give the store a name",
     ),
     "an input whose name is no text": (
-        lambda: Job("fresh").input(5),  # type: ignore[arg-type]  # the mistake
+        lambda: Job("fresh").input(5),  # type: ignore[call-overload]  # the mistake
         (
             "job.input = '5': a topic has letters, digits, '.', '_' and '-'; give the name of a "
             "topic, as in orders"
@@ -368,7 +368,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         ),
     ),
     "the name of a type": (
-        lambda: Job("fresh").input("in", value="float"),  # type: ignore[arg-type]  # the mistake
+        lambda: Job("fresh").input("in", value="float"),  # type: ignore[call-overload]  # the mistake
         (
             "value of job.input in = 'float': it is text, and a type is wanted; write the type "
             "without quotes"

@@ -59,3 +59,19 @@ def test_types_follow_from_the_declarations_to_the_functions() -> None:
         job.each(flights)(of_another)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(OutsideOfCallError):
         wrong("a", {"tail": "a"}, IncomingMessage("k", "s", 0, 0, None, None, 0, {}))
+
+
+def test_a_type_that_is_forgotten_is_no_type_that_the_variable_has() -> None:
+    """Keys and values without a type are bytes, and windows without ``add`` add what they keep."""
+    job = Job("forgotten", kafka="k:1")
+    read: Input[bytes, str] = job.input("a")  # type: ignore[assignment]  # the mistake
+    sent: Output[str, float] = job.output("a")  # type: ignore[assignment]  # the mistake
+    of_key: Output[str, float] = job.output("b", key=str)  # type: ignore[assignment]  # the mistake
+    kept: Window[str, int] = job.window("w", value=int, gap=3)  # type: ignore[assignment]  # the mistake
+    own: Window[int, int] = job.window("own", value=int, merge=_larger, gap=3)
+    names = [str(handle) for handle in (read, sent, of_key)]
+    assert [*names, kept.name, own.name] == ["kafka.a", "kafka.a", "kafka.b", "w", "own"]
+
+
+def _larger(older: int, newer: int) -> int:
+    return max(older, newer)
