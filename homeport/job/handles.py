@@ -83,7 +83,7 @@ class Calls(threading.local):
             return self.call
         call = self.of_coroutines.get()
         if call is None or call.thread != threading.get_ident():
-            used = what if isinstance(what, str) else f"the {what.kind} {what.name}"
+            used = what if isinstance(what, str) else f"the {what._kind} {what.name}"  # noqa: SLF001 - of this module
             raise OutsideOfCallError(
                 f"{used} of the job {self.job!r} is used outside of a call: use it in a function "
                 "of that job, in the thread or coroutine in which the job calls it"
@@ -115,34 +115,46 @@ class Handle(_EachThread):
     Args:
         name: as it is declared.
         calls: the calls of the job.
-        key: the type of the keys.
-        value: the type of the values.
     """
 
-    kind: str
+    _kind: str
     """For errors."""
 
-    def __init__(self, name: str, calls: Calls, key: object = str, value: object = None) -> None:
-        self.name, self.calls, self.key, self.value = name, calls, key, value
+    def __init__(self, name: str, calls: Calls) -> None:
+        self.name, self.calls = name, calls
         if self not in calls.handles:  # a further thread comes here too
             calls.handles.append(self)
-
-    def __repr__(self) -> str:
-        types = (getattr(of, "__name__", repr(of)) for of in (self.key, self.value))
-        return "{}({!r}, key={}, value={})".format(type(self).__name__, self.name, *types)
 
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:  # noqa: ARG002 - of those that bind some
         """Return the methods that stand in the place of the handle's own in a call of the task."""
         return {}
 
 
-class Output(Handle, Generic[K, V]):
+class _Typed(Handle, Generic[K, V]):
+    """A handle whose keys are of the type ``key``, and whose values are of the type ``value``."""
+
+    def __init__(self, name: str, calls: Calls, key: Of[K], value: Of[V]) -> None:
+        super().__init__(name, calls)
+        self.key, self.value = key, value
+
+    def __repr__(self) -> str:
+        types = (getattr(of, "__name__", repr(of)) for of in (self.key, self.value))
+        return "{}({!r}, key={}, value={})".format(type(self).__name__, self.name, *types)
+
+
+class Output(_Typed[K, V]):
     """One stream that the job writes. ``name``: as in ``kafka.totals``."""
 
-    kind = "output"
+    _kind = "output"
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def stream(self) -> SystemStream:
+        """Return system and topic."""
+        system, _, topic = self.name.partition(".")
+        return SystemStream(system, topic)
 
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
         """Return ``send`` of the task."""
@@ -181,19 +193,19 @@ class Output(Handle, Generic[K, V]):
         )
 
 
-class Reference(Handle, ReadableStore[K, V]):
+class Reference(_Typed[K, V], ReadableStore[K, V]):
     """One store that an input fills; a task has its own part, or the whole that its container has.
 
-    ``bound``: the names of its methods.
+    ``_bound``: the names of its methods.
     """
 
-    kind = "store"
-    bound: tuple[str, ...] = ()
+    _kind = "store"
+    _bound: tuple[str, ...] = ()
 
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
         """Return the methods of the task's part."""
         part = context.store(self.name)
-        return {name: getattr(part, name) for name in self.bound}
+        return {name: getattr(part, name) for name in self._bound}
 
     def __getitem__(self, key: K) -> V:
         """Return the value of ``key``; KeyError where there is none."""
@@ -237,7 +249,7 @@ def _add_methods(of: type, to: Any) -> None:  # noqa: ANN401 - a class of handle
     A call in a thread binds the part's own in their place.
     """
     names = [name for name in vars(of) if not name.startswith("_")]
-    to.bound = *to.bound, *names
+    to._bound = *to._bound, *names  # noqa: SLF001 - of this module
 
     def method(name: str) -> Callable[..., Any]:
         @functools.wraps(getattr(of, name))

@@ -203,7 +203,7 @@ class Stores:
             retention_ms=keep,
             emit=emit,
         )
-        made: Window[Any, Any] = Window(spec, self._calls)
+        made: Window[Any, Any] = Window(spec, value, self._calls)
         self._functions.windows[name] = made
         return made
 

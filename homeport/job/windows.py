@@ -54,11 +54,11 @@ class WindowSpec:
 class Window(Handle, Generic[A, V]):
     """The windows of one store. ``A``: what is added; ``V``: what a window has of it."""
 
-    kind = "window"
+    _kind = "window"
 
-    def __init__(self, spec: WindowSpec, calls: Calls) -> None:
+    def __init__(self, spec: WindowSpec, value: type[V], calls: Calls) -> None:
         super().__init__(spec.name, calls)
-        self.spec = spec
+        self.spec, self.value = spec, value
 
     def __repr__(self) -> str:
         return f"Window({self.name!r}, {self.spec.span.text})"

@@ -14,6 +14,7 @@ from homeport import Avro, Job, Json
 from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.validation import validate
+from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
 from homeport.job.schemas import Schema
 
@@ -469,3 +470,17 @@ def test_what_is_refused_changes_nothing(
     assert made._calls.handles == handles
     if again is not None:
         again(made)
+
+
+def test_handles_show_what_is_declared_and_nothing_of_how_they_work() -> None:
+    """Streams, names and types; a window has the type of its values."""
+    made = Job("shown", kafka="k:1")
+    source, target = made.input("in"), made.output("a.b", key=str, value=Amount)
+    kept, summed = made.store("s", key=str, value=int), made.window("w", value=int, size=5)
+    assert source.stream == SystemStream("kafka", "in")
+    assert target.stream == SystemStream("kafka", "a.b")
+    assert (target.key, target.value) == (str, Amount)
+    assert (summed.name, summed.value) == ("w", int)
+    for handle in (target, kept, summed):
+        assert {"kind", "bound"}.isdisjoint(dir(handle))
+    assert not hasattr(summed, "key")
