@@ -154,8 +154,8 @@ def import_fault(
     """
     file = path.resolve()
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == file]
-    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).resolve() == file:
+    lines = [frame.lineno for frame in frames if _is_at(frame.filename, file)]
+    if isinstance(error, SyntaxError) and error.filename and _is_at(error.filename, file):
         lines = [error.lineno]
     where = f"line {lines[-1]}" if lines else "its import"
     if isinstance(error, ConfigError):
@@ -164,6 +164,14 @@ def import_fault(
         )
     reason = str(error) if isinstance(error, HomeportError) else in_one_line(error)
     return ConfigError(_OPTION, shown, f"{where} fails: {reason}", remedy)
+
+
+def _is_at(name: str, file: Path) -> bool:
+    """Return whether the absolute ``name`` is the file; another is no file, as ``<string>``.
+
+    To resolve a relative name asks for the working directory, which may be gone.
+    """
+    return Path(name).is_absolute() and Path(name).resolve() == file
 
 
 def _refused(path: Path, rule: str, remedy: str) -> ConfigError:

@@ -116,6 +116,19 @@ def test_a_container_names_the_file_that_it_cannot_import(
     assert str(refused.value) == f"--config-path = {line.replace('FILE.py', f'{name}.py')}"
 
 
+def test_a_fault_has_its_line_where_the_working_directory_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames of the import system have names of no file, as ``<frozen importlib._bootstrap>``."""
+    path = _written(tmp_path, "\nimport absent\n", "in_gone_folder")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ConfigError, match=r"line 2 fails: ModuleNotFoundError: No module named"):
+        load(path)
+
+
 @pytest.mark.parametrize("module", ["own_class", "os.path.absent", "builtin_absent"])
 def test_a_module_without_a_declared_job_is_named_by_its_key(tmp_path: Path, module: str) -> None:
     """As the user wrote it."""
