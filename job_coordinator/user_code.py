@@ -69,6 +69,8 @@ def _fault_of_file(module: str, variable: str, error: BaseException) -> ConfigEr
 def _is_alone(file: Path) -> bool:
     """Return whether the folder has no other file, as where run-job ships the file itself.
 
-    OSError: the folder cannot be read.
+    No module is in a hidden file, as a file manager or an editor leaves one. OSError: the folder
+    cannot be read.
     """
-    return all(item.name in {file.name, "__pycache__"} for item in file.parent.iterdir())
+    names = {item.name for item in file.parent.iterdir() if not item.name.startswith(".")}
+    return names <= {file.name, "__pycache__"}

@@ -93,6 +93,15 @@ def test_a_file_without_one_job_is_refused(text: str, rule: str, tmp_path: Path)
             "'FILE.py': line 1 fails: ModuleNotFoundError: No module named 'absent'; correct it",
         ),
         (
+            "import absent\njob = Job('j')\n",
+            (".DS_Store", "__pycache__"),
+            (
+                "'FILE.py': line 1 fails: ModuleNotFoundError: No module named 'absent'; where it "
+                'is your own, ship its folder: keys={"yarn.package.path": "."} in FILE.py (for '
+                "homeport upgrade: --package=FOLDER); else install it for the job"
+            ),
+        ),
+        (
             "\njob = Job('j'\n",
             (),
             (
@@ -101,7 +110,7 @@ def test_a_file_without_one_job_is_refused(text: str, rule: str, tmp_path: Path)
             ),
         ),
     ],
-    ids=["alone", "with others", "syntax"],
+    ids=["alone", "with others", "with hidden", "syntax"],
 )
 def test_a_container_names_the_file_that_it_cannot_import(
     tmp_path: Path, request: pytest.FixtureRequest, text: str, more: tuple[str, ...], line: str
