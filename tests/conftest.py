@@ -24,7 +24,11 @@ import hypothesis
 import once_more
 import pytest
 import shared_clusters
-from hanging_tests import pytest_timeout_cancel_timer, pytest_timeout_set_timer  # noqa: F401 - hooks
+from hanging_tests import (  # noqa: F401 - hooks
+    pytest_exception_interact,
+    pytest_timeout_cancel_timer,
+    pytest_timeout_set_timer,
+)
 from run_summary import BACK_END, SEARCHED
 from worker_groups import GroupScheduling, ends_clusters, precedes_clusters, turn_of
 

@@ -15,7 +15,9 @@ import sys
 sys.path.insert(0, {str(Path(worker_groups.__file__).parent)!r})
 import hanging_tests
 import pytest
-from hanging_tests import pytest_timeout_cancel_timer, pytest_timeout_set_timer
+from hanging_tests import (
+    pytest_exception_interact, pytest_timeout_cancel_timer, pytest_timeout_set_timer
+)
 from worker_groups import GroupScheduling
 
 def pytest_configure(config):
@@ -34,14 +36,36 @@ def test_that_hangs(): threading.Event().wait()
 
 def test_after(): pass
 """
+_HANGS_AFTER_ITS_FAILURE = """
+import threading
+import pytest
+
+@pytest.fixture
+def cluster():
+    yield
+    threading.Event().wait()
+
+def test_before(): pass
+
+def test_that_hangs(cluster): assert False
+
+def test_after(): pass
+"""
 
 
 @pytest.mark.search
-def test_a_hang_is_one_failure_with_all_stacks(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("hangs", "frame", "failures"),
+    [(_HANGS, "test_that_hangs", 1), (_HANGS_AFTER_ITS_FAILURE, "cluster", 2)],
+    ids=["in the test", "in a fixture after a failure"],
+)
+def test_a_hang_is_one_failure_with_all_stacks(
+    tmp_path: Path, hangs: str, frame: str, failures: int
+) -> None:
     """Its worker ends; another one runs what is left of the group, and the hanging test no more."""
     (tmp_path / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\ntimeout = 2\n")
-    (tmp_path / "test_a.py").write_text(_HANGS, encoding="utf-8")
+    (tmp_path / "test_a.py").write_text(hangs, encoding="utf-8")
     for name in ("b", "c"):
         (tmp_path / f"test_{name}.py").write_text("def test_it(): pass\n", encoding="utf-8")
     options = ["-n", "2", "--dist", "loadscope", "-p", "no:cacheprovider", "--color=no"]
@@ -56,7 +80,7 @@ def test_a_hang_is_one_failure_with_all_stacks(tmp_path: Path) -> None:
     )
     lines = done.stdout.strip().splitlines()
     assert done.returncode == 1, done.stdout
-    assert sum(line.endswith(" in test_that_hangs") for line in lines) == 1
+    assert sum(line.endswith(f" in {frame}") for line in lines) == 1
     crash = "crashed while running 'test_a.py::test_that_hangs'"
     assert sum(crash in line for line in lines) == 1
-    assert "1 failed, 4 passed in " in lines[-1]
+    assert f"{failures} failed, 4 passed in " in lines[-1]
