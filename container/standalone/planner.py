@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from homeport.config.config import Config
@@ -52,7 +53,7 @@ _PAUSE_S = 1.0
 _KEPT_S = 60.0
 """How long the stream stays open after its use; its client asks Kafka 20 times a second."""
 _NO_SUBMISSION = 0
-_CODE = (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS, keys.YARN_PACKAGE_PATH)
+_CODE = (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS, keys.TASK_PIPELINE_SQL)
 _Order = tuple[int, Plan | None]
 _PLACE = {
     LOCAL: "name the same --work-dir; where it is lost, and no process of the job runs, "
@@ -250,17 +251,33 @@ def other_code(recorded: Config, config: Config) -> str | None:
     """
     if keys.JOB_COORDINATOR_FACTORY.read(config) != LOCAL:
         return None
-    for key in _CODE:
-        before, now = key.read(recorded), key.read(config)
+    for found in (_code, _declaring_file):
+        before, now = found(recorded), found(config)
         if before and now and before != now:
             job = JobConfig.of(config)
             return (
-                f"the job {job.name!r} (job.id {job.id}) has last run with {key.name} = "
-                f"{before!r}, and goes on with {now!r} from that one's state and input positions; "
+                f"the job {job.name!r} (job.id {job.id}) has last run with {before}, and goes on "
+                f"with {now} from that one's state and input positions; "
                 f"if this is another job, give it another {keys.JOB_NAME.name}, or another "
                 f"{keys.JOB_ID.name} by --config={keys.JOB_ID.name}=ID"
             )
     return None
+
+
+def _code(config: Config) -> str | None:
+    """Return what the job is: its task class, else its pipeline, with the key."""
+    given = ((key.name, key.read(config)) for key in _CODE)
+    return next((f"{name} = {value!r}" for name, value in given if value), None)
+
+
+def _declaring_file(config: Config) -> str | None:
+    """Return the Python file that is the package, with the key; None where it is an archive.
+
+    An archive of the same job may have another name with each version.
+    """
+    key = keys.YARN_PACKAGE_PATH
+    path = key.read(config) or ""
+    return f"{key.name} = {str(Path(path).resolve())!r}" if path.endswith(".py") else None
 
 
 def warn_of_missing_standbys(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -186,16 +187,40 @@ def test_a_job_that_has_run_elsewhere_is_refused(recorded: str, own: str, line: 
     [
         ({}, {"task.class": "ok:job"}, None),
         ({"task.class": "ok:job"}, {"task.class": "ok:job"}, None),
-        ({"task.class": "ok:job"}, {"task.pipeline.sql": "SELECT 1"}, None),
+        (
+            {"task.class": "ok:job"},
+            {"task.pipeline.sql": "SELECT 1"},
+            "task.class = 'ok:job', and goes on with task.pipeline.sql = 'SELECT 1'",
+        ),
+        (
+            {"task.class": "a:A", "task.pipeline.sql": "SELECT 1"},
+            {"task.pipeline.class": "b:p"},
+            "task.class = 'a:A', and goes on with task.pipeline.class = 'b:p'",
+        ),
+        (
+            {"task.pipeline.sql": "SELECT 1"},
+            {"task.pipeline.sql": "SELECT 2"},
+            "task.pipeline.sql = 'SELECT 1', and goes on with task.pipeline.sql = 'SELECT 2'",
+        ),
         (
             {"task.class": "ok:job", "yarn.package.path": "/ok.py"},
             {"task.class": "raises:job", "yarn.package.path": "/raises.py"},
-            "task.class = 'ok:job', and goes on with 'raises:job'",
+            "task.class = 'ok:job', and goes on with task.class = 'raises:job'",
         ),
         (
             {"task.class": "ok:job", "yarn.package.path": "/a/ok.py"},
             {"task.class": "ok:job", "yarn.package.path": "/b/ok.py"},
-            "yarn.package.path = '/a/ok.py', and goes on with '/b/ok.py'",
+            "yarn.package.path = '/a/ok.py', and goes on with yarn.package.path = '/b/ok.py'",
+        ),
+        (
+            {"task.class": "ok:job", "yarn.package.path": "ok.py"},
+            {"task.class": "ok:job", "yarn.package.path": str(Path("ok.py").absolute())},
+            None,
+        ),
+        (
+            {"task.class": "ok:job", "yarn.package.path": "/job-1.zip"},
+            {"task.class": "ok:job", "yarn.package.path": "/job-2.zip"},
+            None,
         ),
     ],
 )
