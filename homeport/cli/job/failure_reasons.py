@@ -7,16 +7,22 @@ the status without a token have none: it takes the right to read the job's topic
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from functools import partial
 
 from msgspec import structs
 
 from homeport.cli.job.job_view import open_stream
+from homeport.cli.options import note
 from homeport.config.config import Config
+from homeport.config.errors import HomeportError
 from homeport.job_coordinator.metadata.lifecycle import RetryManager
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.status.shape import ShownStatus
+
+_RETRY_S = 60.0
+"""A look at a stream that is away takes seconds, in which a watched status stands still."""
 
 
 def with_reasons(text: str, reasons: Mapping[Incarnation, str]) -> str:
@@ -33,20 +39,22 @@ def _with(reason: str, failure: re.Match[str]) -> str:
 
 
 class FailureReasons:
-    """Adds reasons to statuses of a job; reads the stream where a failure is new."""
+    """Adds reasons to statuses of a job; reads the stream where a failure is new.
+
+    Where the stream cannot be read, a note says so, and the next look at it comes a minute later.
+    """
 
     def __init__(self, given: Config) -> None:
         self._given = given
         self._known: list[str | None] = []
         self._reasons: Mapping[Incarnation, str] = {}
+        self._due_s = 0.0
 
     def added_to(self, status: ShownStatus) -> ShownStatus:
-        """Return ``status`` with the reasons of last failures; errors as of ``open_stream``."""
+        """Return ``status`` with the reasons of last failures, as far as they can be read."""
         failures = [container.last_failure for container in status.containers]
-        if failures != self._known and any(failures):
-            with open_stream(self._given) as (_, stream):
-                self._reasons = RetryManager(stream).reasons()
-        self._known = failures
+        if failures != self._known and any(failures) and time.monotonic() >= self._due_s:
+            self._read(failures)
         containers = (
             structs.replace(c, last_failure=with_reasons(c.last_failure, self._reasons))
             if c.last_failure
@@ -54,3 +62,13 @@ class FailureReasons:
             for c in status.containers
         )
         return structs.replace(status, containers=tuple(containers))
+
+    def _read(self, failures: list[str | None]) -> None:
+        try:
+            with open_stream(self._given) as (_, stream):
+                self._reasons = RetryManager(stream).reasons()
+        except HomeportError as error:  # the status itself comes from the job
+            note(f"failures are shown without their reasons: {error}")
+            self._due_s = time.monotonic() + _RETRY_S
+        else:
+            self._known = failures
