@@ -72,7 +72,7 @@ def logs(
     place = _required_place(status, processor, epoch)
     log, printer = _log(yarn, place), Printer(as_json=as_json)
     data, position = _last_lines(log, tail)
-    if epoch is not None and not position:
+    if epoch is not None and not position and place != _place_of_running(status, processor):
         raise UnavailableError(f"the node {place[0]} does not have {log} any more")
     hint = None if epoch is not None else earlier_failure(status, processor, place)
     if hint is not None:
@@ -189,10 +189,9 @@ def place_of(status: ShownStatus, processor: str, epoch: int | None = None) -> _
     if container is None:
         known = ", ".join(c.processor_id for c in status.containers)
         raise ConfigError("PROCESSOR", processor, f"the job has {known}", "name one of these")
-    is_asked = epoch in {None, container.epoch}
-    if is_asked and container.resource and container.host and container.epoch:
-        file = f"container-{processor}-{container.epoch}.log"
-        return container.host, container.resource, file
+    running = _place_of_running(status, processor)
+    if running is not None and epoch in {None, container.epoch}:
+        return running
     for failure in reversed(status.failures):
         place = _place_of_failure(failure, processor)
         if place is not None and epoch in {None, failure.epoch}:
@@ -207,6 +206,14 @@ def earlier_failure(status: ShownStatus, processor: str, place: _Place) -> Shown
         if other is not None and other != place:
             return failure
     return None
+
+
+def _place_of_running(status: ShownStatus, processor: str) -> _Place | None:
+    """Return where the log of the container that runs is, which has nothing yet at its start."""
+    container = status.container(ProcessorId(processor))
+    if container is None or not (container.resource and container.host and container.epoch):
+        return None
+    return container.host, container.resource, f"container-{processor}-{container.epoch}.log"
 
 
 def _place_of_failure(failure: ShownFailure, processor: str) -> _Place | None:

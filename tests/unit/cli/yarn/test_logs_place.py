@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from json_answers import require_promised
 from statuses import status_of
 
+from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
+from homeport.cli.yarn import logs_command
 from homeport.cli.yarn.logs_command import Printer, earlier_failure, place_of, way_to_logs
-from homeport.config.errors import ConfigError
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, UnavailableError
 from homeport.local_cluster.layout import Layout
 
 
@@ -107,3 +111,20 @@ def test_a_log_is_printed_as_it_is(capfd: pytest.CaptureFixture[str]) -> None:
     printer.write(b"one\nt", _PLACE)
     printer.end(_PLACE)
     assert capfd.readouterr().out == "one\nt"
+
+
+def test_an_empty_log_is_gone_unless_its_container_runs(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One that has just begun has printed nothing; of one that failed, the node had the log."""
+    running = _status(host="nm1", resource="c_7", epoch=3)
+    status = status_of({**running, "failures": _failures(2)})
+    job = SimpleNamespace(client=SimpleNamespace(status=lambda: status))
+    nothing = SimpleNamespace(last=lambda _: (b"", 0))
+    monkeypatch.setattr(logs_command, "_running", lambda _: job)
+    monkeypatch.setattr(logs_command, "_log", lambda *_: nothing)
+    monkeypatch.setattr(ResourceManagerRest, "from_environment", lambda _: None)
+    logs_command.logs(processor="0", given=Config({}), epoch=3)
+    assert capfd.readouterr().out == ""
+    with pytest.raises(UnavailableError, match=r"the node nm1 does not have .* any more"):
+        logs_command.logs(processor="0", given=Config({}), epoch=2)
