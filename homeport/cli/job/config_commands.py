@@ -141,8 +141,10 @@ def show(
 
 def _faults_of_functions(path: str, config: Config) -> list[ConfigError]:
     """Return why containers would refuse the functions of a job in Python, if they would."""
-    job = declared_job(path)
-    if job is not None and not keys.TASK_PIPELINE_OUTPUT.is_set(config):
+    job, name = declared_job(path), keys.TASK_CLASS.name
+    if job is None or config.get(name) != job.config_of(None).get(name):
+        return []  # another task class gets the records
+    if not keys.TASK_PIPELINE_OUTPUT.is_set(config):
         try:
             job.task_class(streams_of_tasks(config), has_pipeline=has_pipeline(config))
         except ConfigError as error:

@@ -46,6 +46,19 @@ def test_a_python_file_without_functions_is_warned_of(
         assert printed.err == expected
 
 
+def test_a_task_of_another_module_needs_no_function(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets the records in place of the file's functions."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    path = tmp_path / "shown_other.py"
+    path.write_text('from homeport import Job\njob = Job("shown")\njob.input("in")\n')
+    run_app(app, ["show", str(path), "--config=task.class=other:Task"])
+    printed = capsys.readouterr()
+    assert "task.class=other:Task\n" in printed.out
+    assert printed.err == ""
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
