@@ -93,7 +93,7 @@ def names_up(cache: Path) -> list[str]:
     """
     found = []
     for path in sorted((cache / "clusters").glob("*/state.json")):
-        with contextlib.suppress(ClusterError):
+        with contextlib.suppress(ClusterError, OSError):
             record = read_record(path)
             if record is not None and state_of(record) == "up":
                 found.append(path.parent.name)

@@ -66,6 +66,7 @@ def test_a_refusal_names_the_clusters_that_are_up(
     _runs(cache, "early", "starting")
     (cache / "clusters" / "broken").mkdir()
     (cache / "clusters" / "broken" / "state.json").write_text("{", encoding="utf-8")
+    (cache / "clusters" / "folder" / "state.json").mkdir(parents=True)
     with pytest.raises(ClusterError) as caught:
         homeport.run(["local", "read", "orders"])
     assert str(caught.value) == (
