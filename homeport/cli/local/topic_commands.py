@@ -208,7 +208,7 @@ def record_line(place: tuple[int, int], key: object, value: object, *, as_json: 
 def _is_json(value: bytes) -> bool:
     try:
         json.decode(value)
-    except DecodeError:
+    except (DecodeError, RecursionError):  # the latter: nested too deeply for a reader
         return False
     return True
 

@@ -180,6 +180,14 @@ def test_a_record_that_a_template_would_refuse_is_sent_with_a_warning() -> None:
     assert next(only.lines()).endswith(f"; the first: 'eve={'x' * 36}'")
 
 
+def test_a_value_that_no_reader_takes_is_sent_with_a_warning() -> None:
+    """JSON that is nested more deeply than Python's readers go."""
+    remarks = topic_commands.SendRemarks()
+    text = "ann=" + "[" * 100_000 + "]" * 100_000
+    assert remarks.noted(text) == topic_commands.pair(text)
+    assert next(remarks.lines()).startswith("1 of 1 records sent with a value that is no JSON")
+
+
 def test_records_that_a_template_reads_get_no_warning() -> None:
     """Keys, with JSON or without a value."""
     remarks = topic_commands.SendRemarks()
