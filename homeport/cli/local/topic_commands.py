@@ -28,6 +28,8 @@ from homeport.local_cluster.errors import ClusterError
 _LIMIT_S = 30.0
 _POLL_S = 0.5
 _PROGRESS_S = 5.0
+_ANSWER_S = 3.0
+"""How long Kafka gets to answer at the end of a wait; of a shorter wait, as long as that."""
 _WAIT_S = 60.0
 """How long ``read`` waits for a further record where no option sets it."""
 _SHOWN = 40
@@ -175,6 +177,13 @@ class Wait:
         self._reached += 1
         self._since_s = time.monotonic()
 
+    def answer_s(self) -> float:
+        """Return how long Kafka may take to answer: what is left of the wait, or little more."""
+        if self._limit_s is None:
+            return _LIMIT_S
+        least_s = min(_ANSWER_S, max(1.0, self._limit_s))
+        return max(least_s, min(_LIMIT_S, self._since_s + self._limit_s - time.monotonic()))
+
     def goes_on(self) -> None:
         """Report the number reached, if it is time; ClusterError: the wait was too long."""
         of = "" if self._count is None else f" of {self._count}"
@@ -270,11 +279,11 @@ def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes 
 
 def _messages(consumer: Consumer, topic: str, wait: Wait, *, waits: bool) -> Iterator[Message]:
     """Yield the records of all partitions, to the end of each, or as long as ``wait`` allows."""
-    found = consumer.list_topics(timeout=_LIMIT_S).topics
+    found = consumer.list_topics(timeout=wait.answer_s()).topics
     while waits and topic not in found:
         wait.goes_on()
         time.sleep(_POLL_S)  # Kafka has no call that waits for a topic
-        found = consumer.list_topics(timeout=_LIMIT_S).topics
+        found = consumer.list_topics(timeout=wait.answer_s()).topics
     if topic not in found:
         raise ClusterError(f"Kafka has no topic {topic!r}: it has {_listed(list(found))}")
     partitions = found[topic].partitions
@@ -283,7 +292,7 @@ def _messages(consumer: Consumer, topic: str, wait: Wait, *, waits: bool) -> Ite
     while open_ones or waits:
         message = consumer.poll(_POLL_S)
         if message is None:
-            wait.goes_on()
+            _go_on(consumer, wait)
             continue
         error = message.error()
         if error is None:
@@ -293,6 +302,15 @@ def _messages(consumer: Consumer, topic: str, wait: Wait, *, waits: bool) -> Ite
             open_ones.discard(message.partition())
         else:
             raise KafkaException(error)
+
+
+def _go_on(consumer: Consumer, wait: Wait) -> None:
+    """Go on with the wait; at its end KafkaException where Kafka, not the job, is away."""
+    try:
+        wait.goes_on()
+    except ClusterError:
+        consumer.list_topics(timeout=wait.answer_s())
+        raise
 
 
 def _listed(topics: Sequence[str]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from homeport.cli import main as homeport
 from homeport.cli.local import local_commands, topic_commands
@@ -237,3 +239,40 @@ def test_a_wait_without_an_end_is_silent(
     now_s[0] = 9999.0
     wait.goes_on()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "answers_s"),
+    [(None, [30.0, 30.0]), (60.0, [30.0, 3.0]), (2.0, [2.0, 2.0]), (0.0, [1.0, 1.0])],
+)
+def test_a_wait_bounds_what_kafka_takes(
+    now_s: list[float], limit_s: float | None, answers_s: list[float]
+) -> None:
+    """At its beginning, and at its end, where Kafka is given a moment."""
+    wait = topic_commands.Wait("totals", 3, limit_s)
+    found_s = [wait.answer_s()]
+    now_s[0] += limit_s or 0.0
+    assert [*found_s, wait.answer_s()] == answers_s
+
+
+@pytest.mark.parametrize(("answers", "error"), [(1, KafkaException), (2, ClusterError)])
+def test_a_kafka_that_is_away_is_not_blamed_on_the_job(
+    now_s: list[float], answers: int, error: type[Exception]
+) -> None:
+    """A wait without a record ends with a request to Kafka, which takes no longer than the wait."""
+    asked_s = []
+
+    def list_topics(timeout: float) -> object:
+        asked_s.append(timeout)
+        if len(asked_s) > answers:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        return SimpleNamespace(topics={"totals": SimpleNamespace(partitions={0: None})})
+
+    def poll(timeout: float) -> None:
+        now_s[0] += timeout
+
+    kafka: Any = SimpleNamespace(list_topics=list_topics, poll=poll, assign=lambda _: None)
+    wait = topic_commands.Wait("totals", 3, 2.0)
+    with pytest.raises(error):
+        next(topic_commands._messages(kafka, "totals", wait, waits=True))
+    assert (now_s[0], asked_s) == (102.0, [2.0, 2.0])
