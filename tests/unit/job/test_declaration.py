@@ -460,6 +460,7 @@ def test_what_is_refused_changes_nothing(
     made = Job("fresh", kafka="k:1")
     made.input("typed", key=int)
     made.output("other", partitions=3)
+    made.output("of-as-many", partitions=3)
     made.store("taken", key=str, value=int)
     before, lines = dict(made.config), dict(made._keys.lines)
     handles = list(made._calls.handles)
