@@ -101,17 +101,21 @@ def method_fault(
 def takes_context(hook: Callable[..., object], before: int) -> bool:
     """Return whether ``hook``, a task's method, takes the context behind ``before`` arguments.
 
-    False: it requires a collector and a coordinator there, or takes whatever comes. Where a
-    decorator does that, the function that it wraps decides.
+    False: it requires a collector and a coordinator there, has parameters of these names whatever
+    their defaults, or takes whatever comes. Where a decorator does that, or shows no parameters,
+    the function that it wraps decides.
     """
     for follows in (False, True):
         try:
             signature = inspect.signature(hook, follow_wrapped=follows)
         except (TypeError, ValueError):
-            return False
-        required = [p.kind for p in signature.parameters.values() if p.default is p.empty]
+            continue  # such as an object of functools.cache: what it wraps has parameters
+        parameters = signature.parameters.values()
+        required = [p.kind for p in parameters if p.default is p.empty]
         if inspect.Parameter.VAR_POSITIONAL not in required:
-            return sum(kind in _BY_POSITION for kind in required) <= before + 1
+            names = [p.name for p in parameters if p.kind in _BY_POSITION][before:]
+            is_former = tuple(names[: len(_FORMER)]) == _FORMER
+            return not is_former and sum(kind in _BY_POSITION for kind in required) <= before + 1
     return False
 
 

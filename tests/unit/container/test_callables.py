@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -160,7 +161,28 @@ def test_a_method_that_runs_is_taken(base: str, body: str, module: Path) -> None
     assert load_task_class("called_job:Own", (), has_pipeline=False).__name__ == "Own"
 
 
-_NAMES = {"functools": functools}
+class _Wrapped:
+    """A decorator as a class, of whose objects Python sees no parameters once they are bound."""
+
+    def __init__(self, function: Any) -> None:  # noqa: ANN401 - any function
+        functools.update_wrapper(self, function)
+        self._function = function
+
+    def __get__(self, task: object, _owner: type | None = None) -> Any:  # noqa: ANN401 - as above
+        return functools.partial(self, task)
+
+    def __call__(self, *given: object) -> object:
+        return self._function(*given)
+
+
+class _Bound(_Wrapped):
+    """Binds as a function does."""
+
+    def __get__(self, task: object, _owner: type | None = None) -> Any:  # noqa: ANN401 - as above
+        return MethodType(self, task)
+
+
+_NAMES = {"functools": functools, "Wrapped": _Wrapped, "Bound": _Bound}
 _THROUGH = "functools.wraps(own := ({0}))(lambda *all: own(*all))"
 
 
@@ -176,12 +198,26 @@ _THROUGH = "functools.wraps(own := ({0}))(lambda *all: own(*all))"
         (_THROUGH.format("lambda m, context: None"), "context"),
         (_THROUGH.format("lambda m, context, more=1: None"), "context"),
         (_THROUGH.format("lambda m, collector, coordinator: None"), "collector"),
+        ("lambda m, collector, coordinator=None: None", "collector"),
+        ("lambda m, collector=None, coordinator=None, more=1: None", "collector"),
+        (_THROUGH.format("lambda m, collector, coordinator=None: None"), "collector"),
+        *[
+            (f"{decorator}(lambda self, {own}: None).__get__(1)", form)
+            for decorator in ("Wrapped", "Bound", "functools.cache", "functools.lru_cache(5)")
+            for own, form in (
+                ("m, context", "context"),
+                ("m, context, more=1", "context"),
+                ("m, collector, coordinator", "collector"),
+                ("m, collector, coordinator=None", "collector"),
+                ("*whatever", "collector"),
+            )
+        ],
         ("print", "collector"),
         ("max", "collector"),
     ],
 )
 def test_the_signature_decides_between_context_and_collector(hook: str, form: str) -> None:
-    """By what it requires; a decorator that takes whatever comes is looked through."""
+    """By what it requires, and by Samza's names; a decorator of whatever comes is looked through."""
     assert takes_context(eval(hook, _NAMES), 1) is (form == "context")  # noqa: S307 - of the table above
 
 
