@@ -25,6 +25,14 @@ from homeport.testing import TestRunner
             r"sums\.add takes the message first, not str: .* write sums\.add\(message, value\)",
         ),
         (
+            lambda key, _, sums, __: sums.add(key, 1, key=key, at_ms=3),
+            r"TypeError: sums\.add takes the message first, not str: let the function take",
+        ),
+        (
+            lambda key, _, sums, __: sums.add(None, 1, key=key, at_ms=3),
+            r"TypeError: sums\.add takes the message first, not NoneType: let the function take",
+        ),
+        (
             lambda key, _, __, planes: planes.__setitem__(key, "x"),
             r"planes\['k'\] is of reference data, which its topic alone fills: send to the topic",
         ),
@@ -67,8 +75,19 @@ def test_a_window_without_a_function_is_warned_of(caplog: pytest.LogCaptureFixtu
     )
 
 
-def test_an_error_of_adding_is_the_users_own() -> None:
-    """An AttributeError of a window's function stays as it is."""
+class _Proxy:
+    """Stands for a message, of which it is none."""
+
+    def __init__(self, message: IncomingMessage) -> None:
+        self._message = message
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._message, name)
+
+
+@pytest.mark.parametrize("made", [IncomingMessage._make, _Proxy])
+def test_an_error_of_adding_is_the_users_own(made: Callable[[IncomingMessage], Any]) -> None:
+    """An AttributeError of a window's function stays as it is, whatever stands for the message."""
     job = Job("adds")
     source = job.input("in", key=str, value=dict)
 
@@ -80,9 +99,28 @@ def test_an_error_of_adding_is_the_users_own() -> None:
 
     @job.each(source)
     def wrong(_key: str, _value: dict[str, object], message: IncomingMessage) -> None:
-        sums.add(message, 1)
+        sums.add(made(message), 1)
 
     with TestRunner(job) as runner:
         runner.send("in", key="k", value={})
         with pytest.raises(TaskFailedError, match="'int' object has no attribute 'absent'"):
             runner.run()
+
+
+def test_what_stands_for_a_message_is_added() -> None:
+    """As it has the parts that count."""
+    job = Job("stands")
+    source = job.input("in", key=str, value=int)
+    sums = job.window("sums", value=int, size=5)
+    job.closed(sums)(repr)
+
+    @job.each(source)
+    def add(_key: str, value: int, message: IncomingMessage) -> None:
+        stand: Any = _Proxy(message)
+        sums.add(stand, value)
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="k", value=3, timestamp=1)
+        runner.run()
+        (kept,) = [row for row in runner.store("sums").all() if row[1] == 3]
+    assert kept
