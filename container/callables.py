@@ -86,8 +86,8 @@ def method_fault(
     if isinstance(own, _BOUND):
         # As an object of the class would have it: none is made, whose code would run.
         own = own.__get__(_Nobody(), owner)
-    elif hasattr(type(own), "__get__") and not isinstance(own, functools.partial):
-        return None  # Python 3.13 has a partial announce that 3.14 binds it
+    elif is_bound(own):
+        return None
     parameters = list(inspect.signature(of_base).parameters.values())[1:]
     fixed = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
     former = None
@@ -96,6 +96,13 @@ def method_fault(
     return fault_of(
         own, name, fixed, former=former, may_be_coroutine=may_be_coroutine, is_method=True
     )
+
+
+def is_bound(attribute: object) -> bool:
+    """Return whether a class hands its object over to ``attribute``, or makes what it calls."""
+    if isinstance(attribute, functools.partial):
+        return isinstance(attribute, _BOUND)  # Python 3.13 announces that 3.14 binds it
+    return hasattr(type(attribute), "__get__")
 
 
 def takes_context(hook: Callable[..., object], before: int) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from homeport.config.errors import ConfigError, HomeportError
 from homeport.container.api import BatchTask, StreamTask, TaskContext, Timer
-from homeport.container.callables import fault_of
+from homeport.container.callables import fault_of, is_bound, is_coroutine
 from homeport.container.processing.function_task import FunctionTask, PairFunction
 from homeport.job.handles import Call, Calls, CoroutineCall, Handle
 from homeport.job.pipelines import Rows
@@ -187,10 +188,10 @@ def task_class_of(
         ConfigError: the job has no function for its records.
     """
     own = functions.task or _class_of(functions, has_pipeline=has_pipeline)
-    hooks = {name: getattr(own, name) for name in {*_hooks_of(own), "init", "on_timer"}}
+    hooks = {name: _method_of(own, name) for name in {*_hooks_of(own), "init", "on_timer"}}
     made: dict[str, Any] = {}
     for name, hook in hooks.items():
-        may_wait = inspect.iscoroutinefunction(hook) or (name == "process" and functions.is_async)
+        may_wait = is_coroutine(own, name) or (name == "process" and functions.is_async)
         made[name] = _in_coroutine(hook, calls) if may_wait else _in_thread(hook)
     begin, on_timer = made["init"], made["on_timer"]
 
@@ -251,13 +252,30 @@ def require_methods(own: type[StreamTask | BatchTask]) -> None:
     """Require that calls of the hooks of ``own`` hand over its object, by which handles know it.
 
     Raises:
-        ConfigError: one is a static method, a class method, or an object that can be called.
+        ConfigError: one is a static method or a class method.
     """
     for name in _hooks_of(own):
         found = inspect.getattr_static(own, name)
-        if isinstance(found, staticmethod | classmethod) or not hasattr(type(found), "__get__"):
+        if isinstance(found, staticmethod | classmethod):
             rule = f"its {name} is a {type(found).__name__}, and gets no object of the class"
             raise ConfigError("job.task", own.__name__, rule, f"write def {name}(self, ...)")
+
+
+def _method_of(own: type, name: str) -> Function:
+    """Return the hook as a function of the object too, which an object that can be called lacks."""
+    found = inspect.getattr_static(own, name)
+    if is_bound(found):
+        return cast("Function", getattr(own, name))
+
+    def method(_task: object, *arguments: object) -> object:
+        return found(*arguments)
+
+    with contextlib.suppress(TypeError, ValueError):  # as of a function in C, which shows nothing
+        of_found = inspect.signature(found, follow_wrapped=False)
+        task = inspect.Parameter("homeport_task", inspect.Parameter.POSITIONAL_ONLY)
+        parameters = [task, *of_found.parameters.values()]
+        vars(method)["__signature__"] = of_found.replace(parameters=parameters)
+    return method
 
 
 class _Each(dict[tuple[str, str], Function]):

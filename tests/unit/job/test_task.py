@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -332,17 +334,66 @@ def test_arguments_of_batches_with_a_default_do_not_count() -> None:
 
 
 class _Called:
-    """An object that can be called, and is no method."""
+    """An object that can be called, and is no method: it gets no object of the class."""
 
-    def __call__(self, *given: object) -> None:
-        """Take what comes."""
+    def __init__(self, use: Callable[..., None]) -> None:
+        self.use = use
+
+
+class _OfContext(_Called):
+    def __call__(self, message: IncomingMessage, context: TaskContext) -> None:
+        self.use(context.task_name, message.value)
+
+
+class _OfCollector(_Called):
+    def __call__(self, message: object, collector: object, coordinator: TaskContext) -> None:
+        assert collector is not coordinator
+        self.use(coordinator.task_name, getattr(message, "value", 0))
+
+
+class _Awaited(_Called):
+    async def __call__(self, message: IncomingMessage, context: TaskContext) -> None:
+        await asyncio.sleep(0)
+        self.use(context.task_name, message.value)
+
+
+@pytest.mark.parametrize("calls", ["1", "2"])
+@pytest.mark.parametrize("made", [_OfContext, _OfCollector, _Awaited])
+def test_an_object_in_the_place_of_a_method_is_called_as_it_is(
+    made: Callable[..., Any], calls: str
+) -> None:
+    """With the handles of the job; in each hook."""
+    job, total, out = _job("objects", task_max_concurrency=calls, task_window_ms="10")
+    seen: list[object] = []
+
+    def start(context: TaskContext) -> None:
+        total["started"] = 1
+        context.scheduler.schedule("due", after_ms=10)
+
+    @job.task
+    class Objects(StreamTask):
+        init = functools.partial(start)
+        process = made(out.send)
+        window = functools.partial(lambda context: out.send(context.task_name, 7))
+        on_timer: Any = _OfCollector(out.send)
+        end_of_stream = print
+        close = functools.partial(seen.append, "closed")
+
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=1)
+        runner.run()
+        runner.advance(10)
+        assert runner.store("total").get("started") == 1
+        runner.drain()
+        assert {*_sent(runner)} == {("Partition 0", value) for value in (1.0, 7.0, 0.0)}
+    assert seen == ["closed"]
 
 
 def _nothing(*_given: object) -> None: ...
 
 
 @pytest.mark.parametrize("kind", [StreamTask, BatchTask])
-@pytest.mark.parametrize("hook", [staticmethod(_nothing), classmethod(_nothing), _Called()])
+@pytest.mark.parametrize("hook", [staticmethod(_nothing), classmethod(_nothing)])
 def test_a_method_without_its_object_is_refused_where_it_is_declared(
     kind: type[StreamTask | BatchTask], hook: object
 ) -> None:
