@@ -96,7 +96,8 @@ def require_single_calls(
     """Raise ConfigError where ``task.max.concurrency`` has no effect, or loses records of windows.
 
     ``lateness_ms``: of the job. ``windows_of_job``, an attribute that the class of a job in Python
-    has, names those without a lateness of their own; others are known at ``init``.
+    has, names those with neither a lateness nor a function of late records; others are known at
+    ``init``.
     """
     if limit > 1 and not issubclass(task_class, StreamTask):
         raise ConfigError(

@@ -241,7 +241,9 @@ def _require_text(name: object, key: object) -> None:
     for what, text in (("name", name), ("key", key)):
         if not isinstance(text, str):
             remedy = "give text, as str() makes it"
-            if isinstance(text, bytes):
+            if text is None:  # whose text would be that of each record without a key
+                remedy = "give text of its own, such as a field of the value"
+            elif isinstance(text, bytes):
                 remedy = "decode it, or set the stream's samza.key.serde to string"
             kind = type(text).__name__
             raise TypeError(f"the {what} of a timer must be str, not {kind}: {remedy}")

@@ -92,7 +92,8 @@ class Windows:
             and ``ahead`` count it either way. ``task.watermark.ahead.ms`` defines too far.
 
     Raises:
-        ConfigError: the serde of the store's values cannot carry the aggregate of no record.
+        ConfigError: the serde of the store's values cannot carry the aggregate of no record, or
+            ``task.max.concurrency`` is above 1 where neither a lateness nor ``on_late`` is given.
         KeyError: there is no such store.
         TypeError: an argument is of another kind, such as ms that are no whole number.
         ValueError: an argument does not fit, or differs from what made the store's windows.
@@ -134,7 +135,8 @@ class Windows:
         config = Config(context.config)
         job = TimersConfig.of(config)
         lateness_ms = job.lateness_ms if lateness_ms is None else lateness_ms
-        require_lateness(store, keys.TASK_MAX_CONCURRENCY.read(config), lateness_ms)
+        if on_late is None:  # else no record is lost
+            require_lateness(store, keys.TASK_MAX_CONCURRENCY.read(config), lateness_ms)
         self._store = WindowStore(store, self._own_store(context, store), has_sessions=has_sessions)
         self._keep_facts(store, emit)
         self._ahead_ms = job.ahead_ms

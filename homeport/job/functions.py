@@ -205,7 +205,7 @@ def task_class_of(
         is_of_windows = self.homeport_calling.closes_windows(timer)
         return None if is_of_windows else on_timer(self, timer, *arguments)
 
-    specs = [window.spec for window in functions.windows.values()]
+    specs = [w.spec for w in functions.windows.values() if "late" not in w.spec.handlers]
     made["windows_of_job"] = [s.name for s in specs if s.options["lateness_ms"] is None]
     made |= {"init": init, "on_timer": timed, "__module__": own.__module__, "__doc__": own.__doc__}
     if "process" not in hooks or inspect.iscoroutinefunction(made["process"]):

@@ -340,9 +340,12 @@ def test_a_job_keeps_nothing_of_a_runner_that_is_closed(calls: int, *, is_async:
 class _Summed(StreamTask):
     """Its windows have the lateness of the job."""
 
+    on_late: Any = None
+
     def init(self, context: TaskContext) -> None:
         """Make them."""
-        Windows(context, "counts", Tumbling(5), Aggregate(int, lambda own, _more: own + 1))
+        counts = Aggregate(int, lambda own, _more: own + 1)
+        Windows(context, "counts", Tumbling(5), counts, on_late=self.on_late)
 
     def process(self, message: IncomingMessage, context: TaskContext) -> None:
         """Take nothing."""
@@ -391,3 +394,21 @@ def test_windows_of_a_class_need_a_lateness_too() -> None:
     assert str(refused.value).endswith(f"in init: ConfigError: {_UNORDERED.format('counts')}")
     with TestRunner({**keys, "task.watermark.lateness.ms": "0"}, task=_Summed):
         pass
+    with TestRunner(keys, task=type("Late", (_Summed,), {"on_late": lambda *_: None})):
+        pass
+
+
+def test_windows_with_a_function_of_late_records_need_no_lateness() -> None:
+    """They lose nothing."""
+    job = Job("late", keys={"task.max.concurrency": 2})
+    source = job.input("in", key=str, value=int)
+    sums = job.window("sums", value=int, size=5)
+    late: list[int] = []
+    job.closed(sums)(repr)
+    job.late(sums)(lambda lost: late.append(lost.value))
+    job.each(source)(lambda message: sums.add(message, message.value))
+    with TestRunner(job) as runner:
+        for value, time in ((1, 1), (2, 90), (3, 2)):
+            runner.send("in", key="k", value=value, timestamp=time)
+            runner.run()
+    assert late == [3]

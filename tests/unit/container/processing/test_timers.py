@@ -151,7 +151,7 @@ class _Text(str):
     [
         ("x", b"ann", 1, TypeError, "the key of a timer must be str, not bytes: decode"),
         ("x", 5, 1, TypeError, "the key of a timer must be str, not int: give text"),
-        ("x", None, 1, TypeError, "the key of a timer must be str, not NoneType"),
+        ("x", None, 1, TypeError, "str, not NoneType: give text of its own, such as"),
         ("x", ("ann", 1), 1, TypeError, "the key of a timer must be str, not tuple"),
         (b"x", "k", 1, TypeError, "the name of a timer must be str, not bytes"),
         ("a/b", "k", 1, ValueError, "has a '/': use another sign"),
