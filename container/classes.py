@@ -6,6 +6,7 @@ Used by the stream container and by the check that run-job makes before it write
 from __future__ import annotations
 
 import inspect
+import logging
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -41,6 +42,26 @@ _HOOKS = (
     ("process", "process_batch"),
     ("init", "window", "on_timer", "end_transaction", "end_of_stream", "close"),
 )
+
+
+class _Warnings(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@contextmanager
+def warnings_of_job() -> Iterator[list[str]]:
+    """Collect what homeport logs as a warning while it loads the code of a job."""
+    found, logger = _Warnings(), logging.getLogger("homeport")
+    logger.addHandler(found)
+    try:
+        yield found.lines
+    finally:
+        logger.removeHandler(found)
 
 
 def load_task_class(

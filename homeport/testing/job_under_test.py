@@ -17,7 +17,7 @@ from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.config.settings.validation import validate
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
-from homeport.container.classes import checked_task_class, require_single_calls
+from homeport.container.classes import checked_task_class, require_single_calls, warnings_of_job
 from homeport.container.container_job import ContainerJob
 from homeport.container.processing.task_factory import task_class_of
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
@@ -65,9 +65,11 @@ class JobUnderTest:
             values = config if isinstance(config, Mapping) else load(str(config))
         given = {**values, **overrides}
         whole = _completed(given)
+        of_code: list[str] = []
         leaves = keys.TASK_PIPELINE_OUTPUT.is_set(whole)
         if isinstance(config, DeclaredJob) and task is None and not leaves:
-            task = config.task_class(streams_of_tasks(whole), has_pipeline=has_pipeline(whole))
+            with warnings_of_job() as of_code:
+                task = config.task_class(streams_of_tasks(whole), has_pipeline=has_pipeline(whole))
         if task is not None:
             made: object = task  # a test may give an object by mistake
             kind = made if isinstance(made, type) else type(made)
@@ -76,7 +78,7 @@ class JobUnderTest:
         checked = _completed(given)
         if not allow_unknown_keys:
             require_known(checked)
-        warnings = validate(checked)
+        warnings = (*validate(checked), *of_code)
         checked = checked.merged(
             {keys.JOB_CONTAINER_COUNT.name: "1", keys.JOB_HOT_STANDBY_ENABLED.name: "false"}
         )

@@ -45,7 +45,21 @@ def _config(**more: str) -> Config:
 def test_code_that_can_be_used_is_taken(tmp_path: Path) -> None:
     """Whatever it prints while it is imported."""
     (tmp_path / "own.py").write_text(TASK + "print('no end of line', end='')\n")
-    check_classes(_config(), PYTHON, tmp_path)
+    check_classes(_config(), PYTHON, tmp_path, print)
+
+
+def test_a_warning_of_the_declaration_is_passed_on(tmp_path: Path) -> None:
+    """Of the child's log, which ends with it."""
+    (tmp_path / "own.py").write_text(
+        "from homeport import Job\n"
+        'job = Job("j")\n'
+        'job.window("lost", value=int, size=5)\n'
+        'job.each(job.input("in", key=str, value=dict))(repr)\n'
+    )
+    said: list[str] = []
+    check_classes(_config(**{"task.class": "own:job"}), PYTHON, tmp_path, said.append)
+    (line,) = said
+    assert line.startswith("note: job.window = 'lost': no function gets its results")
 
 
 FILE = """\
@@ -69,7 +83,7 @@ def test_a_module_beside_the_file_that_is_not_shipped_is_refused(
     monkeypatch.chdir(tmp_path)
     config = _config(**{"task.class": "help_job:job", "task.inputs": "kafka.in"})
     with prepared(file, _no_cluster) as package, pytest.raises(HomeportError) as refused:
-        check_classes(config, PYTHON, package.import_path)
+        check_classes(config, PYTHON, package.import_path, print)
     assert str(refused.value) == (
         "--config-path = 'help_job.py': line 2 fails: ModuleNotFoundError: No module named "
         f"{helper.partition('.')[0]!r}; where it is your own, ship its folder: "
@@ -77,7 +91,7 @@ def test_a_module_beside_the_file_that_is_not_shipped_is_refused(
         "else install it for the job"
     )
     with prepared(tmp_path, _no_cluster) as package, pytest.raises(HomeportError) as refused:
-        check_classes(config, PYTHON, package.import_path)
+        check_classes(config, PYTHON, package.import_path, print)
     assert "the job has no function for its records" in str(refused.value)
 
 
@@ -86,14 +100,14 @@ def test_code_that_ends_the_process_is_refused(tmp_path: Path, end: str) -> None
     """Exit code 0 of the process that loads it proves nothing; its containers would fail."""
     (tmp_path / "own.py").write_text(f"import os\n{TASK}\n{end}\n")
     with pytest.raises(ConfigError, match=r"^yarn\.package\.path = .* let no module exit while it"):
-        check_classes(_config(), PYTHON, tmp_path)
+        check_classes(_config(), PYTHON, tmp_path, print)
 
 
 def test_a_manager_of_adjunct_stores_that_is_none_is_refused(tmp_path: Path) -> None:
     """Before the submission, in one line; where no input fills a store nothing loads it."""
     (tmp_path / "own.py").write_text(TASK)
     manager = {"adstore.manager.factory": "own:Task"}
-    check_classes(_config(**manager), PYTHON, tmp_path)
+    check_classes(_config(**manager), PYTHON, tmp_path, print)
     filled = {
         "task.inputs": "kafka.in,kafka.planes",
         "stores.planes.factory": "rocksdb",
@@ -102,7 +116,7 @@ def test_a_manager_of_adjunct_stores_that_is_none_is_refused(tmp_path: Path) -> 
         "stores.planes.adstore.input": "kafka.planes",
     }
     with pytest.raises(HomeportError) as caught:
-        check_classes(_config(**manager, **filled), PYTHON, tmp_path)
+        check_classes(_config(**manager, **filled), PYTHON, tmp_path, print)
     assert str(caught.value) == (
         "adstore.manager.factory = 'own:Task': it must name a subclass of "
         "AdjunctDataStoreManagerFactory of homeport.container.api; this is the class "
@@ -126,7 +140,7 @@ def test_options_that_java_does_not_take_are_refused(
     (tmp_path / "own.py").write_text(f"{TASK}\n\ndef pipeline(frame):\n    return frame\n")
     config = _config(**{"task.pipeline.class": "own:pipeline", KEY: options})
     with pytest.raises(HomeportError, match=rf"^{re.escape(KEY)} = .*Java must take") as refused:
-        check_classes(config, PYTHON, tmp_path)
+        check_classes(config, PYTHON, tmp_path, print)
     assert reason in str(refused.value)
     assert "hunter2" not in str(refused.value)
 
@@ -136,7 +150,7 @@ def test_options_that_java_takes_are_taken(tmp_path: Path, options: str) -> None
     """A collector of the job's own too."""
     (tmp_path / "own.py").write_text(f"{TASK}\n\ndef pipeline(frame):\n    return frame\n")
     config = _config(**{"task.pipeline.class": "own:pipeline", KEY: options})
-    check_classes(config, PYTHON, tmp_path)
+    check_classes(config, PYTHON, tmp_path, print)
 
 
 def _checked(tmp_path: Path, **keys: str) -> list[str]:

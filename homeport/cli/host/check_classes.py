@@ -7,6 +7,7 @@ so that it also finds an interpreter without homeport.
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import TextIO
 
 import msgspec
@@ -23,6 +24,7 @@ from homeport.container.classes import (
     load_serde,
     load_task_class,
     require_single_calls,
+    warnings_of_job,
     with_classes,
 )
 from homeport.container.serde.forms import require_readable
@@ -35,11 +37,12 @@ from homeport.container.spark.work import function_work
 def main(given: TextIO = sys.stdin) -> int:
     """Return 0 and print ``CHECKED`` if the ``Question`` has no fault; else 1, a line on stderr."""
     question = msgspec.json.decode(given.read(), type=Question)
-    return exit_code(lambda: _check(question))
+    with warnings_of_job() as warnings:
+        return exit_code(lambda: _check(question, warnings))
 
 
-def _check(asked: Question) -> None:
-    """Raise HomeportError for the first fault."""
+def _check(asked: Question, warnings: Collection[str]) -> None:
+    """Raise HomeportError for the first fault; print a note for each warning."""
     takes: Takes | None = None
     gets_batches = False
     streams = [stream for name in asked.streams if (stream := SystemStream.parse(name)) is not None]
@@ -60,6 +63,8 @@ def _check(asked: Question) -> None:
     if asked.manager is not None:
         load_manager_factory(asked.manager)
     _check_columns(asked, takes, gets_batches=gets_batches)
+    for line in warnings:
+        print(f"\nnote: {line}")
 
 
 def _check_columns(asked: Question, takes: Takes | None, *, gets_batches: bool) -> None:

@@ -84,11 +84,13 @@ def check_classes(
     config: Config,
     python: JobPython,
     import_path: Path,
+    say: Callable[[str], None],
     forms: Mapping[str, StoreForms] = MappingProxyType({}),
 ) -> None:
     """Require that the job's classes import, by its interpreter and with its package.
 
-    Of a job with a pipeline, require too that Java takes the options of its Spark.
+    Of a job with a pipeline, require too that Java takes the options of its Spark. It prints a
+    note for each warning of the job's declaration.
 
     ``forms``: {changelog: how its records are read}, by the coordinator stream. HomeportError: a
     class does not import, the interpreter has no homeport, or a schema in the package is not the
@@ -96,7 +98,9 @@ def check_classes(
     """
     command = ["-m", "homeport.cli.host.check_classes"]
     question = msgspec.json.encode(Question.of(config, forms))
-    _check_with_package(python, command, import_path, question)
+    for line in _check_with_package(python, command, import_path, question):
+        if line.startswith(_NOTE):
+            say(line)
 
 
 def check_pipeline(

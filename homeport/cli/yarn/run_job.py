@@ -115,7 +115,7 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
         with prepared(path, files) as package:
             digest = digest_of(package)
             state_check.check_package(job, digest, is_other_meant=other_package)
-            preflight.check_classes(config, python, package.import_path, forms)
+            preflight.check_classes(config, python, package.import_path, note, forms)
             preflight.check_own_groupers(config, python, package.import_path)
             warn(warnings(config, facts))
             note("checked: configuration, Kafka, YARN, package, classes")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from class_questions import code_of
 
 from homeport import Job
 from homeport.container.api import IncomingMessage
@@ -58,7 +61,11 @@ def test_a_wrong_use_of_a_handle_is_named(use: Callable[..., object], line: str)
             runner.run()
 
 
-def test_a_window_without_a_function_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_window_without_a_function_is_warned_of(
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Not refused: code may read it by ``at``, which is not known before it runs."""
     job = Job("unread")
     source = job.input("in", key=str, value=dict)
@@ -66,13 +73,17 @@ def test_a_window_without_a_function_is_warned_of(caplog: pytest.LogCaptureFixtu
     job.window("lost", value=int, size=5)
     job.each(source)(repr)
     job.closed(read)(lambda _key, _value: None)
-    with TestRunner(job):
-        pass
+    with TestRunner(job) as runner:
+        assert len(runner.warnings) == 1
     (record,) = caplog.records
+    assert (record.getMessage(),) == runner.warnings
     assert record.getMessage() == (
         "job.window = 'lost': no function gets its results, which are lost unless at(...) reads "
         "them; write one under @job.closed"
     )
+    monkeypatch.setitem(sys.modules, "unread", SimpleNamespace(job=job))
+    assert code_of(task_class="unread:job", streams=("kafka.in",)) == 0
+    assert f"note: {record.getMessage()}" in capsys.readouterr().out.splitlines()
 
 
 class _Proxy:
