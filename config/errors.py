@@ -57,7 +57,7 @@ class UnavailableError(HomeportError):
 
     Args:
         message: of one line.
-        key: the configuration key that says where it is; None: none does.
+        key: the configuration key of its place; None: it has none.
         value: the key's value.
     """
 

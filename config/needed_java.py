@@ -1,4 +1,4 @@
-"""Says in one line, for all commands, that a machine has no Java. PURE."""
+"""The one line of all commands where a machine has no Java. PURE."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class ConfigChange:
 
 
 def _owners(key: str) -> dict[str, str]:
-    """Return {store or system: its name} of what the key is of."""
+    """Return {store or system: its name} for those that the key belongs to."""
     known, _ = meant_key(key)
     names = None if known is None else known.parts_of(key)
     if known is None or names is None:
@@ -226,10 +226,10 @@ def checked_change(
 ) -> ConfigChange:
     """Return the change, which breaks no rule.
 
-    ``value``: None deletes the key, so that the deployment's stands again. ``before``: what the
-    coordinator stream says; empty before the first deployment. ``file`` says what a deletion brings
-    back. ``has_state``: whether the job may have left state in changelogs. ``check_model`` raises
-    ConfigError where no JobModel can be made of a configuration.
+    ``value``: None deletes the key, so that the deployment's stands again. ``before``: that of the
+    coordinator stream, empty before the first deployment. ``file``: the values that a deletion
+    brings back. ``has_state``: whether the job may have left state in changelogs. ``check_model``
+    raises ConfigError where no JobModel can be made of a configuration.
 
     ConfigError: the configuration as a whole would break a rule that it does not break now, or the
     key is settled once a job has state.

@@ -81,7 +81,7 @@ def session_facts(config: Config, settings: StandaloneConfig) -> SessionFacts:
 
     ConfigError: a credential for ZooKeeper is not where the configuration has it.
     RefusedError: ZooKeeper refuses the user.
-    UnavailableError: there is no session; the line says why.
+    UnavailableError: there is no session; the line has the cause.
     """
     granted_ms = settings.session_timeout_ms
 

@@ -154,7 +154,7 @@ class OwnMetrics:
                     f"metric {name!r}: it is a {_shape_text(before)}, and here a "
                     f"{_shape_text(shape)}: give it another name"
                 )
-            found = cast("_Made | None", self._series.get((name, own)))  # the shape says so
+            found = cast("_Made | None", self._series.get((name, own)))  # by its shape
             if found is None:
                 found = kind(name, own, limits)
                 if len(self._series) >= MOST_SERIES:

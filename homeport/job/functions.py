@@ -29,7 +29,7 @@ _SHOWN = {
     "pipeline": "a pipeline",
 }
 _EXAMPLES = {"input": "orders", "output": "totals", "window": "sums"}
-"""Variables of what a job declares, for errors."""
+"""Variables that the remedies of errors show, by kind."""
 _NO_YIELD = "remove its yield: send by an output, as in totals.send(key, value)"
 _EXCLUDED = {
     "each": ("batch", "task"),
@@ -235,7 +235,7 @@ def _class_of(functions: Functions, *, has_pipeline: bool) -> type[StreamTask | 
 
 
 def _no_function(timer: Timer) -> None:
-    raise NotImplementedError(
+    raise HomeportError(
         f"the timer {timer.name!r} is due, and the job has no function for timers; write one under "
         "@job.on_timer"
     )

@@ -36,7 +36,7 @@ def whole(declare: _Function) -> _Function:
         before = [dict(part) for part in parts]
         try:
             return declare(job, *given, **named)
-        except BaseException:
+        except BaseException:  # Ctrl-C in a notebook too; it goes on below
             for part, old in zip(parts, before, strict=True):
                 part.clear()
                 part.update(old)

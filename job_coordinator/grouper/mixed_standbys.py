@@ -154,7 +154,7 @@ def with_mixed_standbys(
     ``locations``: the processors there are, each with its location. ``replicas``: standbys of each
     task, as far as there are locations.
 
-    ConfigError: an active task has the name that a standby is to have.
+    ConfigError: an active task has the name that a standby would get.
     """
     owners = {name: p for p, container in active.items() for name in container.tasks}
     tasks = {name: task for c in active.values() for name, task in c.tasks.items()}

@@ -23,7 +23,7 @@ def with_standbys(
     Container ``<id>-<n>`` holds the tasks ``Standby-<task>-<n>``, n from 0, with the inputs and the
     changelog partition of the active ones.
 
-    ConfigError: an active container or task has an id that one of the standbys is to have.
+    ConfigError: an active container or task has an id that a standby would get.
     """
     containers = dict(active)
     tasks = {name for container in active.values() for name in container.tasks}

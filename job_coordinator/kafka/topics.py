@@ -67,7 +67,7 @@ _REPLICATION = 3
 _MADE: dict[tuple[str, str], float] = {}
 """{(bootstrap servers, topic): when this process made it, or found it made}, monotonic seconds."""
 _OF_ONE_BROKER: set[str] = set()
-"""Bootstrap servers of each Kafka of which a line has said that it has one broker."""
+"""Bootstrap servers of each Kafka that has had its line about one broker."""
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         "--contestants",
         metavar="NAME,NAME",
         help=f"which of {', '.join(_ALL_CONTESTANTS)} take part in throughput (default: all but the"
-        " last two, of which faust needs minutes for a million records)",
+        " last two: faust needs minutes for a million records)",
     )
     options = parser.parse_args(argv)
     _check(parser, options)

@@ -128,7 +128,7 @@ class DockerCluster:
         cluster that is up without them starts again, without its data, and the reverse.
         ``observed``: Prometheus and, where its image can be had, Grafana are there too.
 
-        DockerError: something is missing or does not start; says what, and the remedy.
+        DockerError: something is missing or does not start; the line names it and the remedy.
         """
         with self._exclusive(progress), engines.in_use(self._cache):
             running = engines.ensure(self._cache, progress)

@@ -15,7 +15,7 @@ def require(engine: Engine, containers: Mapping[str, str], addresses: Mapping[st
 
     ``addresses``: {service: its address}, of ``containers`` at least.
 
-    DockerError: the first that does not; says which name, and what it finds.
+    DockerError: the first that does not; the line has the name and what it finds.
     """
     with ThreadPoolExecutor(len(containers)) as pool:
         asked = pool.map(partial(_ask, engine, tuple(containers)), containers.values())

@@ -149,7 +149,7 @@ class DemoJob:
     def homeport(self, *words: str) -> str:
         """What the operator's tool prints about this job.
 
-        DemoError: it fails; the message has what it says of that.
+        DemoError: it fails; the message has its output.
         """
         module = "homeport.cli.main"
         job = [a for a in self.command("")[1:] if not a.startswith("--operation")]

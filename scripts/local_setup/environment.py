@@ -54,7 +54,7 @@ def ensure(
         spark: it starts Spark sessions, so the class-data archive must be up to date.
         wanted: keys of ``prerequisites.WANTED``: what it uses where it can be had.
 
-    SetupError: something is missing or failed; the message says what to do.
+    SetupError: something is missing or failed; the message has the remedy.
     """
     env = {"HOMEPORT_CACHE_DIR": str(cache_dir())}
     with _exclusive(progress):

@@ -142,7 +142,7 @@ class Failure:
         host: where it ran, or where a launcher was requested; None: anywhere.
         cause: the cause that its launcher reported; None: no launcher did.
         exit_code: the exit code that its launcher reported; None: no launcher did.
-        reason: why, as its log says, for the coordinator stream alone; empty: unknown.
+        reason: the cause in its log, for the coordinator stream alone; empty: unknown.
     """
 
     kind: FailureKind

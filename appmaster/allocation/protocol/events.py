@@ -277,7 +277,7 @@ class ContainerStarted:
 class ContainerStopped:
     """A launcher reports that this incarnation has ended, or that it will never run it.
 
-    ``reason``: why it failed, as its log says; empty: unknown. It may quote data of the job.
+    ``reason``: the cause in its log; empty: unknown. It may quote data of the job.
     """
 
     incarnation: Incarnation

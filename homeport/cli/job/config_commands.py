@@ -126,7 +126,7 @@ def show(
     """Prints the keys of the job's file, Python or properties, after --config and rewriters.
 
     It reads the file alone; `get` prints what is in force in the running job. Where functions of a
-    Python file are missing, a warning says so.
+    Python file are missing, a warning names them.
     """
     path = file or config_path
     if path is None or (file and config_path):

@@ -41,7 +41,7 @@ def _with(reason: str, failure: re.Match[str]) -> str:
 class FailureReasons:
     """Adds reasons to statuses of a job; reads the stream where a failure is new.
 
-    Where the stream cannot be read, a note says so, and the next look at it comes a minute later.
+    A stream that cannot be read gets a note, and the next look at it comes a minute later.
     """
 
     def __init__(self, given: Config) -> None:

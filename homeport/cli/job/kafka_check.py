@@ -43,7 +43,7 @@ def check_kafka(config: Config) -> None:
 
 
 def refusal(absent: Sequence[Absent]) -> ConfigError:
-    """Return the one line for all topics that are not there, of which there is one at least.
+    """Return the one line for all topics that are not there, at least one.
 
     It has the key of the first one, and behind a topic of another key that key.
     """

@@ -17,7 +17,7 @@ def test_a_machine_without_java_gets_the_command_that_installs_it(java_home: str
 
 
 def test_a_java_home_without_java_is_at_fault() -> None:
-    """It is to be changed: PATH is not looked at."""
+    """The line asks for another value; PATH is not looked at."""
     assert no_java("/nowhere") == (
         "JAVA_HOME=/nowhere has no bin/java; set it to a JDK 17 or newer, or unset it to use the "
         "java on PATH"

@@ -217,7 +217,7 @@ _THROUGH = "functools.wraps(own := ({0}))(lambda *all: own(*all))"
     ],
 )
 def test_the_signature_decides_between_context_and_collector(hook: str, form: str) -> None:
-    """By what it requires, and Samza's names; a decorator of whatever comes is looked through."""
+    """What it requires decides, and Samza's names; a decorator that takes all is looked through."""
     assert takes_context(eval(hook, _NAMES), 1) is (form == "context")  # noqa: S307 - of the table above
 
 

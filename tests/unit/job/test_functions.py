@@ -293,7 +293,8 @@ def test_a_timer_without_a_function_names_the_decorator() -> None:
 
     with TestRunner(job) as runner:
         runner.send("in", key="k", value={})
-        with pytest.raises(TaskFailedError, match=r"'later' is due, .*; write one under @job\.on"):
+        line = r"HomeportError: the timer 'later' is due, .*; write one under @job\.on_timer"
+        with pytest.raises(TaskFailedError, match=line):
             runner.advance(10)
 
 

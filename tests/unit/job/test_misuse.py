@@ -87,7 +87,7 @@ def test_a_window_without_a_function_is_warned_of(
 
 
 class _Proxy:
-    """Stands for a message, of which it is none."""
+    """Looks like a message, and is none."""
 
     def __init__(self, message: IncomingMessage) -> None:
         self._message = message

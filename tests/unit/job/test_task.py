@@ -273,6 +273,15 @@ def test_a_coroutine_may_await_another() -> None:
         assert runner.store("total").get("ends") == 2
 
 
+def _run_to_its_end(job: Job) -> None:
+    """One record, a timer that is due, the end of the stream."""
+    with TestRunner(job) as runner:
+        runner.send("in", key="a", value=1)
+        runner.run()
+        runner.advance(10)
+        runner.drain()
+
+
 @pytest.mark.parametrize("calls", ["1", "4"])
 def test_arguments_with_a_default_do_not_count(calls: str) -> None:
     """The context is behind the message, not a collector; in each method."""
@@ -295,11 +304,7 @@ def test_arguments_with_a_default_do_not_count(calls: str) -> None:
         def end_of_stream(self, context: TaskContext, more: int = 8) -> None:
             seen.append((context.task_name, more))
 
-    with TestRunner(job) as runner:
-        runner.send("in", key="a", value=1)
-        runner.run()
-        runner.advance(10)
-        runner.drain()
+    _run_to_its_end(job)
     expected: set[object] = {("Partition 0", more) for more in (5, 6, 8)}
     assert {*seen} == {*expected, ("Partition 0", 7, "due")}
 
@@ -324,11 +329,7 @@ def test_arguments_of_batches_with_a_default_do_not_count() -> None:
         def end_of_stream(self, context: TaskContext, more: int = 8) -> None:
             seen.append((context.task_name, more))
 
-    with TestRunner(job) as runner:
-        runner.send("in", key="a", value=1)
-        runner.run()
-        runner.advance(10)
-        runner.drain()
+    _run_to_its_end(job)
     expected: set[object] = {("Partition 0", more) for more in (7, 8)}
     assert {*seen} == {*expected, ("Partition 0", 5, 1), ("Partition 0", 6, "due")}
 

@@ -153,7 +153,7 @@ class Clock:
     def sleep(self, ms: float) -> None:
         """Returns that much later."""
         if self._is_foreign():
-            time.sleep(ms / 1000)
+            time.sleep(ms / 1000)  # as without a world: no turn is its own
             return
         thread = self.current
         if thread is None:

@@ -145,7 +145,7 @@ def test_yarn_says_which_hosts_a_stopped_job_has(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Where it cannot be asked from here, a note says so."""
+    """A note names a cluster that cannot be asked from here."""
     job = _job(stream, runs=False)
     message = wire.set_container_host_assignment("0", "nm9")
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)

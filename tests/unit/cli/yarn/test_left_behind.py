@@ -1,4 +1,4 @@
-"""What run-job says of a Samza job's records and directories when it takes the job over."""
+"""left_behind: run-job names a Samza job's records and directories at a take-over."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_a_remedy_names_what_there_is(name: str, value: str, remedy: str) -> Non
 
 
 def test_each_key_that_a_reason_or_a_remedy_names_is_one_of_ours() -> None:
-    """Whose names begin as ours do, and which is no key of Samza's that does nothing."""
+    """Their names begin as ours do, and Samza has no such key without effect."""
     named = {
         (word, key.name)
         for key in ALL
