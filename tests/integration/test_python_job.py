@@ -80,7 +80,7 @@ def _takes_each_command(job: Job) -> None:
     write = ["--type=set-config", f"--key={key}", "--value=700", f"--config-path={job.path}"]
     written = run_forked(write, job.environment, limit_s=60, module=WRITER)
     assert written.returncode == 0, written.stderr
-    assert job.operator("config", "get", key).stdout == "700\n"
+    wait_for(lambda: job.operator("config", "get", key).stdout == "700\n", job)  # the AM follows
     new = job.path.parent / "new" / job.path.name
     new.parent.mkdir()
     new.write_text(job.text.replace("counts.get(key, 0) + 1", "counts.get(key, 0) + 1000"))

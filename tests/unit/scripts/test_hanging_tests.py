@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import worker_groups
 
+_PYTEST_READS = ("PYTEST", "CI", "BUILD_NUMBER", "COLUMNS")
+"""Prefixes of names that change what pytest prints: with CI its summary has whole messages."""
 _CONFTEST = f"""
 import sys
 sys.path.insert(0, {str(Path(worker_groups.__file__).parent)!r})
@@ -72,7 +74,7 @@ def test_a_hang_is_one_failure_with_all_stacks(
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
         cwd=tmp_path,
-        env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST")},
+        env={k: v for k, v in os.environ.items() if not k.startswith(_PYTEST_READS)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
