@@ -31,7 +31,7 @@ LIBRDKAFKA_LOG.addFilter(SaidOnce())
 
 _NO_LOG = logging.getLogger("homeport.librdkafka.admin")
 _NO_LOG.disabled = True
-"""Of admin clients: their lines would come at ``poll``, which ``unresolved`` alone calls."""
+"""Of admin clients, whose lines would come at any ``poll``."""
 
 _RECONNECTING: Mapping[str, str | int | float | bool] = {"reconnect.backoff.max.ms": 1000}
 """The library's ten seconds would delay the return to a broker that is back."""
@@ -73,6 +73,9 @@ _UNRESOLVED = re.compile(r"Failed to resolve .+?(?= \(after |$)")
 
 _DROPPED: queue.SimpleQueue[AdminClient] = queue.SimpleQueue()
 """Admin clients without a reference, for the thread that destroys them."""
+_LIVE: weakref.WeakValueDictionary[int, _Admin] = weakref.WeakValueDictionary()
+_POLLED_S = 60.0
+"""Errors of an outage wait in each client until a ``poll``: about 100 MB in a day."""
 _OURS = 2
 """References to a client that only one variable holds: that one, and the argument of the call."""
 _STILL_HELD_S = 0.01
@@ -99,9 +102,20 @@ class _Admin:
         return getattr(self._client, name)
 
 
+def _poll_live() -> None:
+    for reference in _LIVE.valuerefs():
+        made = reference()
+        if made is not None:
+            made.poll(0)
+
+
 def _destroy_dropped() -> None:
     while True:
-        client = _DROPPED.get()
+        try:
+            client = _DROPPED.get(timeout=_POLLED_S)
+        except queue.Empty:
+            _poll_live()
+            continue
         if sys.getrefcount(client) > _OURS:
             # The thread that dropped it is still in the finalizer. The last reference must be ours.
             _DROPPED.put(client)
@@ -189,7 +203,9 @@ def admin(system: SystemConfig) -> AdminClient:
     properties: dict[str, Any] = {**_RECONNECTING, **system.admin, "error_cb": hear}
     _start_destroying()
     client = _made(system, "consumer", lambda: AdminClient(properties, logger=_NO_LOG))
-    return cast("AdminClient", _Admin(client, unresolved))
+    made = _Admin(client, unresolved)
+    _LIVE[id(made)] = made
+    return cast("AdminClient", made)
 
 
 def unresolved(client: AdminClient) -> str | None:

@@ -53,7 +53,7 @@ def closure(requirements: Iterable[str]) -> set[NormalizedName]:
 
 
 class Installation:
-    """A virtual environment in ``folder`` that this tree's wheel is installed into, without extras.
+    """A virtual environment in ``folder``, with this tree's wheel or another one, without extras.
 
     Its other packages are the closure of what the wheel declares and nothing else, not even pip.
     They are not downloaded: their files, by the RECORD of each, are links to those that the
@@ -61,14 +61,18 @@ class Installation:
     """
 
     def __init__(
-        self, folder: Path, python: str = sys.executable, names: Iterable[str] | None = None
+        self,
+        folder: Path,
+        python: str = sys.executable,
+        names: Iterable[str] | None = None,
+        wheel: Path | None = None,
     ) -> None:
-        """``python``: of the environment; ``names``: of other packages."""
+        """``python``: of the environment; ``names``: of other packages; ``wheel``: of homeport."""
         self.python = folder / "env" / "bin" / "python"
         command = [python, "-m", "venv", "--without-pip", str(folder / "env")]
         subprocess.run(command, check=True)
         (self.site,) = folder.glob("env/lib/python3.*/site-packages")
-        self.pip("install", "--no-compile", str(wheel_of_run()))
+        self.pip("install", "--no-compile", str(wheel or wheel_of_run()))
         (metadata,) = importlib.metadata.distributions(name="homeport", path=[str(self.site)])
         plain = [line for line in metadata.requires or () if "extra ==" not in line]
         for name in closure(plain) if names is None else names:
@@ -95,7 +99,12 @@ def wheel_of_run() -> Path:
 def build_wheel(folder: Path) -> Path:
     """The wheel of this tree, in ``folder``."""
     copy_sources(folder / "sources")
-    _pip("wheel", "--no-build-isolation", "-w", str(folder), str(folder / "sources"))
+    return wheel_of(folder / "sources", folder)
+
+
+def wheel_of(sources: Path, folder: Path) -> Path:
+    """The wheel of these sources, in ``folder``."""
+    _pip("wheel", "--no-build-isolation", "-w", str(folder), str(sources))
     (wheel,) = folder.glob("homeport-*.whl")
     return wheel
 

@@ -282,3 +282,25 @@ def test_errors_that_kafka_retries_are_transient(code: int, *, is_retried: bool)
     """So is what the library says to retry; what only a change mends is not waited for."""
     assert is_transient(KafkaError(code)) is is_retried
     assert is_transient(KafkaError(KafkaError._FAIL, "once more", retriable=True))
+
+
+class _CountsPolls(AdminClient):
+    polls = 0
+
+    def poll(self, timeout: float = -1) -> int:
+        _CountsPolls.polls += 1
+        return super().poll(timeout)
+
+
+def test_an_admin_client_that_no_caller_polls_keeps_no_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread that destroys clients polls those in use; the library queues errors until then."""
+    monkeypatch.setattr(clients, "AdminClient", _CountsPolls)
+    monkeypatch.setattr(clients, "_POLLED_S", 0.02)
+    config = Config({"systems.k.consumer.bootstrap.servers": "127.0.0.1:1"})
+    system = SystemConfig.of(config, "k")
+    held = clients.admin(system)
+    clients.admin(system)  # dropped at once: the thread, which may wait for long, takes it
+    until(lambda: _CountsPolls.polls > 2)
+    assert held is not None
