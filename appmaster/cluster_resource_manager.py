@@ -56,9 +56,8 @@ class ClusterResourceManager(Protocol):
 
         A second request with the same number does nothing. The size is the application's.
 
-        UnavailableError: the cluster manager refused or did not answer; or the host joined after
-        the submission and cannot be requested by name. If there is a container all the same, it is
-        ended with the next report.
+        UnavailableError: the cluster manager refused or did not answer. If there is a container all
+        the same, it is ended with the next report.
         """
 
     def cancel(self, request_id: RequestId) -> None:

@@ -86,8 +86,6 @@ def host_fault(draft: Draft, host: Host) -> str | None:
         live = draft.hosts or ()
         named = ", ".join(live) if len(live) <= _MOST_NAMED else f"{len(live)} others"
         return f"{host!r} is no live host: live are {named}"
-    if not draft.may_be_named(host):
-        return f"{host} joined after the job was submitted: it cannot be asked by name"
     if host in draft.room.small or not draft.room.is_large_enough:
         return f"{host} is too small for a container"
     if host in draft.settings.drained_hosts:

@@ -72,7 +72,7 @@ def _owners(draft: Draft, ended: ResourceId) -> Iterator[ContainerState]:
 
 def _ask(draft: Draft, container: ContainerState) -> None:
     host = container.home
-    if host is None or draft.is_asked(host) or not draft.may_be_named(host):
+    if host is None or draft.is_asked(host):
         return
     if host in draft.settings.drained_hosts:
         return

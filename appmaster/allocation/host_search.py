@@ -48,7 +48,6 @@ class Candidates:
         return (
             host in self._live
             and host not in self._container.tried
-            and self._draft.may_be_named(host)
             and host not in self._draft.room.small
             and not self._draft.is_closed(host)
         )
@@ -72,12 +71,10 @@ def may_go_home(draft: Draft, container: ContainerState) -> bool:
 def may_ask_any(draft: Draft, container: ContainerState) -> bool:
     """Return whether the container may request any host.
 
-    If its group keeps it from a host, the grant may be on that very host. Then only a host that
-    cannot be requested by name is worth the risk.
+    If its group keeps it from a host, the grant may be on that very host.
     """
     live = draft.hosts or ()
-    allowed = separation.left_to(draft, container, live)
-    return len(allowed) == len(live) or not all(map(draft.may_be_named, allowed))
+    return len(separation.left_to(draft, container, live)) == len(live)
 
 
 def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candidates]:
@@ -117,10 +114,6 @@ def why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> 
     obstacles = (
         (host == home, ""),
         (home not in (draft.hosts or ()), f"{home} is not live"),
-        (
-            not draft.may_be_named(home),
-            f"{home} joined after submission and cannot be asked for by name",
-        ),
         (home in draft.settings.drained_hosts, f"{home} is drained"),
         (home in draft.room.small, f"{home} is too small for a container"),
         (home in draft.exclusions, f"the launchers of {home} fell silent"),

@@ -144,7 +144,6 @@ def _would_move(draft: Draft, container: ContainerState, host: Host) -> bool:
     return (
         container.requested_host != container.home
         and host not in container.tried
-        and draft.may_be_named(host)
         and separation.may_have(draft, container, host)
     )
 

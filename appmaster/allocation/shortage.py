@@ -92,8 +92,6 @@ def _in_the_way(state: AllocatorState, host: Host, report: HostReport | None) ->
     settings = state.settings
     if host not in (state.hosts or ()):
         return "is lost" if report is not None and not report.is_live else "is not live"
-    if settings.strict_hosts is not None and host not in settings.strict_hosts:
-        return "joined after the submission and cannot be asked for by name"
     if host in settings.drained_hosts:
         return "is drained"
     if host in state.exclusions:

@@ -120,7 +120,7 @@ def _may_take(draft: Draft, active: ContainerState, standby: ContainerState, hos
     if host not in (draft.hosts or ()) or draft.is_closed(host) or host in draft.room.small:
         return False
     is_live = standby.phase in LIVE
-    if not is_live and (host in active.tried or not draft.may_be_named(host)):
+    if not is_live and host in active.tried:
         return False
     return all(
         other.processor_id == standby.processor_id

@@ -17,7 +17,7 @@ from homeport.appmaster.doctor.node_checks import PROBE_SCRIPT, answer_of
 from homeport.appmaster.yarn.kerberos import KerberosLogin
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.skein_driver import Skein, import_skein, one_line, skein_client
-from homeport.appmaster.yarn.submission import am_java_options, services_of
+from homeport.appmaster.yarn.submission import am_java_options
 from homeport.job_coordinator.http.direct import OPENER
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.own_folders import cache_folder
@@ -69,7 +69,7 @@ def _specification(
     skein: Skein, hosts: Sequence[Host], queue: str, label: str, variables: Mapping[str, str]
 ) -> Skein:
     services = {
-        name: skein.Service(
+        f"h-{number}": skein.Service(
             instances=1,
             nodes=[host],
             relax_locality=False,
@@ -80,7 +80,7 @@ def _specification(
             allow_failures=True,
             max_restarts=0,
         )
-        for host, name in services_of(hosts).items()
+        for number, host in enumerate(hosts)
     }
     options = am_java_options(_AM_MB, os.environ)
     master = skein.Master(

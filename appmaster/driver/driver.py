@@ -522,7 +522,7 @@ class Driver:
         self.settings = self.settings.configured(config)
         logs.set_level(LogConfig.of(config).level)
         self._skein.environment = {**self._skein.environment, **self.settings.environment}
-        allocator = allocator_settings(config, self._state.settings.strict_hosts)
+        allocator = allocator_settings(config)
         if allocator != self._state.settings:
             self.post(SettingsChanged(allocator))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
@@ -20,7 +20,7 @@ from homeport.config.settings.sections import (
     has_spark_beside,
 )
 from homeport.job_coordinator.history.writer import history_directory
-from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.ids import host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 
 
@@ -83,8 +83,8 @@ class DriverSettings:
         )
 
 
-def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> AllocatorSettings:
-    """Return the allocator's settings; ``strict_hosts``: see there."""
+def allocator_settings(config: Config) -> AllocatorSettings:
+    """Return the allocator's settings."""
     manager, task = ClusterManagerConfig.of(config), TaskConfig.of(config)
     silence_ms = manager.lease_ms + margin_ms(manager.lease_ms)
     return AllocatorSettings(
@@ -108,5 +108,4 @@ def allocator_settings(config: Config, strict_hosts: Iterable[Host] | None) -> A
         command_timeout_ms=keys.COMMAND_TIMEOUT_MS.read(config),
         container_memory_mb=manager.container_memory_mb,
         container_cores=manager.container_cpu_cores,
-        strict_hosts=None if strict_hosts is None else tuple(sorted(strict_hosts)),
     )

@@ -72,7 +72,7 @@ def version_of(model: JobModel, stream: CoordinatorStream) -> JobModelVersion:
 def publish(
     model: JobModel,
     stream: CoordinatorStream,
-    known_host: Callable[[Host], Host | None],
+    host_named: Callable[[Host], Host],
     *,
     restart_all: bool = False,
     in_force: JobModel | None = None,
@@ -86,7 +86,7 @@ def publish(
     Args:
         model: a sound JobModel.
         stream: read to its head.
-        known_host: returns the cluster's host that a locality value means; None: there is none.
+        host_named: returns the host that a locality value means.
         restart_all: whether a new version affects every processor with an active task, because of a
             key that only a start reads. Standbys read it when they start next.
         in_force: the model that this one follows, if at hand. Its owners are those that run, even
@@ -117,7 +117,7 @@ def publish(
     homes, owners = LocalityManager(stream).read_processors(), Owners.read(stream)
     said = announcement(
         version.version,
-        {p: known_host(homes[p]) if p in homes else None for p in model.containers},
+        {p: host_named(homes[p]) if p in homes else None for p in model.containers},
         owners,
         change.gainers() if is_new else owners.perhaps_gainers(),
         StopManager(stream).read(),

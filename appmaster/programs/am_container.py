@@ -48,7 +48,7 @@ class AmContainer:
     def read(cls, environment: Mapping[str, str], folder: Path) -> AmContainer:
         """Return the container that this process runs in.
 
-        ConfigError: not a container that Skein started.
+        ConfigError: not a container that Skein started, or an older version has submitted the job.
         WireError: the submission file is damaged.
         """
         container = environment.get("CONTAINER_ID", "")
@@ -85,12 +85,9 @@ class AmContainer:
         """The host that the AM runs on."""
         return host_of(self.environment.get("NM_HOST", "localhost"))
 
-    def known_host(self, host: Host) -> Host | None:
-        """Return the cluster's host for a value of locality, a name or address; None: unknown."""
-        hosts = self.submission.services
-        if host in hosts:
-            return host
-        return next((h for h in hosts if self.names.known_address(h) == host), None)
+    def host_named(self, host: Host) -> Host:
+        """Return the host for a value of locality: a name, or an address that a table knows."""
+        return host_of(self.names.known_name(host) or host)
 
 
 _LOOK_S = 10.0

@@ -148,7 +148,7 @@ def new_driver(taken: Taken) -> Driver:
     places = (taken.url, user, container.host)
     return Driver(
         settings=settings,
-        allocator=allocator_settings(config, container.submission.services),
+        allocator=allocator_settings(config),
         identity=JobIdentity(job.name, job.id, container.rank, attempts, *places),
         published=taken.published,
         resources=taken.resources,
@@ -165,7 +165,7 @@ def new_driver(taken: Taken) -> Driver:
             topics=InputTopicManager(stream, container.rank.submission),
         ),
         publish=lambda change: publication.publish(
-            *(change.model, stream, container.known_host),
+            *(change.model, stream, container.host_named),
             restart_all=change.restarts_all,
             in_force=job_models.model,
             also=change.messages,
@@ -285,7 +285,7 @@ def begin(
             job_models.save(version, model)
             change = ModelChange(version, model, "an attempt begins", restarts_all=True)
             note_change(history, None, change)
-    published = publication.publish(model, stream, container.known_host)
+    published = publication.publish(model, stream, container.host_named)
     job_models.enter(published.version, model)
     job_models.remember({*published.epochs, *published.retired})
     log.info("JobModel version %d: %d containers", published.version, len(model.containers))
@@ -315,7 +315,7 @@ def _skein_of(
     address = container.environment.get("SKEIN_APPMASTER_ADDRESS", "")
     client = connect(container.application_id, container.names.with_known_address(address))
     ledger = RequestLedger(container.folder)
-    return SkeinResourceManager(client, hosts, container.submission.services, ledger)
+    return SkeinResourceManager(client, hosts, ledger)
 
 
 def skein_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:

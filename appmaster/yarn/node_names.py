@@ -44,6 +44,10 @@ class NodeNames:
         """Return the address of ``name`` in the table; None where the table lacks it."""
         return self._table.get(name.strip().lower())
 
+    def known_name(self, address: str) -> str | None:
+        """Return the first name in the table with this address; None: the table lacks it."""
+        return next((name for name, known in self._table.items() if known == address), None)
+
     def address(self, name: str) -> str:
         """Return the IPv4 address of ``name``.
 

@@ -90,6 +90,8 @@ def _direct_channel(address: str, security: Skein) -> Skein:
         ("grpc.ssl_target_name_override", name),
         ("grpc.default_authority", name),
         ("grpc.enable_http_proxy", 0),
+        # Of the containers that have ended, whose list grows as long as the AM lives.
+        ("grpc.max_receive_message_length", -1),
     ]
     return grpc.secure_channel(address, grpc.ssl_channel_credentials(cert, key, cert), options)
 

@@ -25,7 +25,8 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
 )
 from homeport.appmaster.yarn.skein_driver import Skein, import_skein
-from homeport.appmaster.yarn.submission import ANY_SERVICE
+from homeport.appmaster.yarn.skein_jar import HOST_VARIABLE
+from homeport.appmaster.yarn.submission import SERVICE
 from homeport.config.declarations.cluster_keys import CONTAINER_MEMORY_MB
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
@@ -128,21 +129,15 @@ def shortened(diagnostics: str) -> str:
 class SkeinResourceManager:
     """The containers of one application. Thread-safe: one Skein call at a time.
 
-    ``rest`` has the live hosts. ``services``: {host: service bound to it}, as submitted.
-    ``ledger``: the requests of earlier drivers of this attempt. Those that were not granted are
-    withdrawn, and so are containers without a line.
+    ``rest`` has the live hosts. ``ledger``: the requests of earlier drivers of this attempt. Those
+    that were not granted are withdrawn, and so are containers without a line.
     """
 
     def __init__(
-        self,
-        client: Skein,
-        rest: ResourceManagerRest | ApplicationHosts,
-        services: Mapping[Host, str],
-        ledger: RequestLedger,
+        self, client: Skein, rest: ResourceManagerRest | ApplicationHosts, ledger: RequestLedger
     ) -> None:
         self._client = client
         self._rest = rest
-        self._services = dict(services)
         self._lock = threading.Lock()
         self._ledger = ledger
         self._requests: dict[str, RequestId] = dict(ledger.read())
@@ -164,12 +159,10 @@ class SkeinResourceManager:
         """Request a container; see the protocol."""
         if request_id in self._known:
             return
-        service = ANY_SERVICE if host is None else self._services.get(host)
-        if service is None:
-            raise UnavailableError(
-                f"host {host} has joined after the submission: it has no service"
-            )
-        container = self._call(lambda: self._client.add_container(service, env=dict(environment)))
+        named = {} if host is None else {HOST_VARIABLE: host}
+        container = self._call(
+            lambda: self._client.add_container(SERVICE, env={**environment, **named})
+        )
         self._ledger.add(container.id, request_id)
         self._requests[container.id] = request_id
         self._known.add(request_id)
@@ -219,13 +212,8 @@ class SkeinResourceManager:
 
     def _bury(self, skein_ids: list[str]) -> list[ResourceReport]:
         """Return the ends of these containers, and forget them."""
-        services = {s.rpartition("_")[0] for s in skein_ids}
-        stories = {
-            c.id: c
-            for c in self._call(
-                lambda: self._client.get_containers(services=services, states=_COMPLETED)
-            )
-        }
+        completed = self._call(lambda: self._client.get_containers(states=_COMPLETED))
+        stories = {c.id: c for c in completed}
         reports = []
         for skein_id in skein_ids:
             request_id = self._requests[skein_id]

@@ -1,8 +1,7 @@
 """Submits a job as a Skein application: its specification and its files.
 
-Skein fixes the placement of each service at the submission. So each known host has a service that
-is strictly bound to it, and ``any`` is bound to none. No service has an instance until the driver
-adds one.
+There is one service, without an instance until the driver adds one. Each request names its host, or
+none (``skein_jar``).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import hashlib
 import secrets
 import shlex
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -45,11 +44,11 @@ from homeport.job_coordinator.http.pinned_tls import (
     KEY_FILE_NAME,
     SECRET_FILE_NAME,
 )
-from homeport.job_coordinator.model.ids import Host, host_of
 from homeport.job_coordinator.model.incarnation import job_identity
 from homeport.job_coordinator.private_files import PrivateFolder, private_folder
 
-ANY_SERVICE = "any"
+SERVICE = "container"
+"""The only service; also the stem of its containers' names."""
 _ENVIRONMENT_NAME = "__environment"
 _START_NAME = "__start"
 
@@ -91,16 +90,6 @@ def job_tag(config: Config) -> str:
     job = JobConfig.of(config)
     identity = job_identity(job.name, job.id).encode()
     return f"{JOB_TAG_PREFIX}{hashlib.sha256(identity).hexdigest()}"
-
-
-def services_of(hosts: Iterable[Host]) -> dict[Host, str]:
-    """Return {host: name of its service}, numbered in the order of the hosts' names."""
-    return {host: f"h-{index}" for index, host in enumerate(sorted(set(hosts)))}
-
-
-def known_hosts(config: Config, running: Iterable[Host]) -> frozenset[Host]:
-    """Return the hosts of the ResourceManager's list and those of ``cluster-manager.hosts``."""
-    return frozenset(running) | {host_of(h) for h in ClusterManagerConfig.of(config).hosts}
 
 
 def private_yarn_site(hadoop_conf_dir: Path) -> bytes:
@@ -148,7 +137,6 @@ class Submission:
     config: Config
     file: Config
     number: int
-    hosts: frozenset[Host]
     package: str
     python: NodePython
     hadoop_conf_dir: Path
@@ -170,9 +158,8 @@ def specification(
     skein = import_skein(environment)
     config = submission.config
     yarn, manager = YarnConfig.of(config), ClusterManagerConfig.of(config)
-    services = services_of(submission.hosts)
     submitted = Submitted(config, submission.file)
-    content = SubmissionFile(coordinator_part(config), submission.number, services, submitted)
+    content = SubmissionFile(coordinator_part(config), submission.number, submitted)
     with private_folder(files) as own:
         own.write(SUBMISSION_FILE_NAME, content.to_bytes())
         own.write(TOKEN_FILE_NAME, secrets.token_urlsafe(32).encode())
@@ -186,37 +173,31 @@ def specification(
     package = skein.File(submission.package, type="ARCHIVE")
     travels = _environment_of(submission.python, environment)
 
-    def service(nodes: list[str]) -> object:
-        return skein.Service(
-            instances=0,
-            nodes=nodes,
-            relax_locality=False,
-            node_label=yarn.container_label or "",
-            resources=skein.Resources(
-                memory=manager.container_memory_mb, vcores=manager.container_cpu_cores
-            ),
-            files={
-                **{n: private[n] for n in shared if n != KEY_FILE_NAME},
-                PACKAGE_NAME: package,
-                **travels,
-            },
-            env={"PYTHONUNBUFFERED": "1"},
-            script=f"exec {submission.python.command} -m homeport.container.launcher.launcher",
-            allow_failures=True,
-            max_restarts=0,
-        )
-
+    service = skein.Service(
+        instances=0,
+        relax_locality=False,  # of a request that names its host
+        node_label=yarn.container_label or "",
+        resources=skein.Resources(
+            memory=manager.container_memory_mb, vcores=manager.container_cpu_cores
+        ),
+        files={
+            **{n: private[n] for n in shared if n != KEY_FILE_NAME},
+            PACKAGE_NAME: package,
+            **travels,
+        },
+        env={"PYTHONUNBUFFERED": "1"},
+        script=f"exec {submission.python.command} -m homeport.container.launcher.launcher",
+        allow_failures=True,
+        max_restarts=0,
+    )
     return skein.ApplicationSpec(
         name=application_name(config),
         queue=yarn.queue,
-        node_label=yarn.am_label or "",  # of the AM; and of services, which have their own
+        node_label=yarn.am_label or "",  # of the AM; the service has its own
         tags={APPLICATION_TAG, job_tag(config), *([HTTPS_TAG] if manager.has_tls else [])},
         max_attempts=yarn.am_max_attempts,
         master=_master(submission, {**private, **travels}, package, security, environment),
-        services={
-            ANY_SERVICE: service([]),
-            **{name: service([host]) for host, name in services.items()},
-        },
+        services={SERVICE: service},
     )
 
 

@@ -101,10 +101,6 @@ FAULT_DOMAINS_REQUIRED = OwnBoolKey(
     "they are always in different racks: one that has no rack of its own waits",
     liveness=Liveness.LIVE,
 )
-CLUSTER_MANAGER_HOSTS = OwnListKey(
-    "cluster-manager.hosts",
-    "hosts to know at submission, beyond those that the ResourceManager lists",
-)
 COMMAND_TIMEOUT_MS = OwnIntKey(
     "cluster-manager.command.timeout.ms",
     "an operator's move or restart that comes no further for this long has failed",

@@ -371,7 +371,6 @@ class ClusterManagerConfig:
     check_in_interval_ms: Annotated[int, keys.CONTAINER_CHECK_IN_INTERVAL_MS]
     check_in_timeout_ms: int
     lease_ms: Annotated[int, keys.CONTAINER_LEASE_MS]
-    hosts: Annotated[tuple[str, ...], keys.CLUSTER_MANAGER_HOSTS]
     url_host: Annotated[str | None, keys.JOB_COORDINATOR_URL_HOST]
     url_port: Annotated[int, keys.JOB_COORDINATOR_URL_PORT]
     has_tls: Annotated[bool, keys.JOB_COORDINATOR_TLS]

@@ -41,7 +41,7 @@ _BOTH = "Every job"
 
 def families() -> Mapping[str, list[Metric]]:
     """{where they are served: the families, each without a sample that matters}."""
-    settings = allocator_settings(Config({"job.name": "any", "job.default.system": "kafka"}), None)
+    settings = allocator_settings(Config({"job.name": "any", "job.default.system": "kafka"}))
     return {
         _BOTH: list(JobCoordinatorMetrics(ShownStatus).collect()),
         _ON_YARN: list(AllocatorMetrics().collect(initial_state(settings))),

@@ -123,12 +123,13 @@ class Job:
 
     # --- the beginning, and the driver's
 
-    def deployed(self) -> World:
-        """The job was submitted; nothing has been asked."""
+    def deployed(self, absent: tuple[str, ...] = ()) -> World:
+        """The job was submitted, nothing has been asked; these hosts are not in the cluster yet."""
+        lives = tuple(HostLife.DOWN if h in absent else HostLife.UP for h in self.hosts)
         stream = Stream(homes=tuple(sorted(self.homes.items())))
-        up = (HostLife.UP,) * len(self.hosts)
-        world = self._announced(World(0, up, self.hosts, stream), self._initial(1))
-        return self._normal(self.fed(world, ("hosts", self.hosts)))
+        world = World(0, lives, tuple(h for h in self.hosts if h not in absent), stream)
+        world = self._announced(world, self._initial(1))
+        return self._normal(self.fed(world, ("hosts", world.rm)))
 
     def _initial(self, next_request: int) -> AllocatorState:
         return initial_state(self.settings, next_request)

@@ -18,6 +18,7 @@ from homeport.appmaster.allocation import (
     container_allocator,
     container_process_manager,
     destinations,
+    host_search,
     job_end,
     retries,
     separation,
@@ -72,6 +73,7 @@ class AllocatorMutant(Mutant):
     is_fine: bool = False
     people: People = NO_PEOPLE
     has_pipeline: bool = False
+    absent: tuple[str, ...] = ()
 
     def search(self) -> None:
         """All worlds of its job are safe, and can all go well.
@@ -85,7 +87,7 @@ class AllocatorMutant(Mutant):
         hosts = ("a", "b", "c")
         rules = SmallWorld(self.groups, hosts, settings, people=self.people, is_fine=self.is_fine)
         search = Search(rules, self.fault_count)
-        search.visit(rules.settled() if self.is_settled else rules.deployed())
+        search.visit(rules.settled() if self.is_settled else rules.deployed(self.absent))
 
 
 MUTANTS: list[AllocatorMutant] = []
@@ -100,13 +102,14 @@ def mutant(
     people: People = NO_PEOPLE,
     faults: int | None = None,
     has_pipeline: bool = False,
+    absent: tuple[str, ...] = (),
     **groups: tuple[str, ...],
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Enter the function as a mutant; groups as ``p0=("0-0",)``, one active by default.
 
     ``is_settled``: the search begins when all run. ``is_fine``: its grain. ``people``: what people
     do; with them the search is within one fault, or ``faults``. ``has_pipeline``: a Spark is to be
-    beside the standby of a warm move.
+    beside the standby of a warm move. ``absent``: hosts that are not in the cluster at first.
     """
 
     def enter(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
@@ -114,7 +117,8 @@ def mutant(
         count = faults or (2 if people is NO_PEOPLE else 1)
         MUTANTS.append(
             AllocatorMutant(
-                patch, verdict, named, count, retry_count, is_settled, is_fine, people, has_pipeline
+                *(patch, verdict, named, count, retry_count, is_settled, is_fine, people),
+                *(has_pipeline, absent),
             )
         )
         return patch
@@ -167,6 +171,15 @@ def place_before_all_are_accounted_for(patch: Patch) -> None:
 
 
 # --- the allocator's rules
+
+
+@mutant("nothing leads to a good one", faults=1, absent=("c",), p0=("0-0", "0-1"))
+def request_hosts_of_the_submission_alone(patch: Patch) -> None:
+    """A host that joins later is never requested: the last of a group has no place."""
+    is_open = host_search.Candidates.is_open
+    patch.setattr(
+        host_search.Candidates, "is_open", lambda self, host: host != "c" and is_open(self, host)
+    )
 
 
 @mutant("two live children of one processor|a permit is for a launcher without a child")

@@ -74,6 +74,15 @@ def test_a_job_is_safe_and_heals_from_its_submission_on(
     assert searched(rules, faults - fewer, announce) > 500
 
 
+def test_a_host_joins_at_any_step(faults: int, announce: Announce) -> None:
+    """It is a home like any other: what has no place elsewhere starts there, and comes back."""
+    rules = SmallWorld(PAIR, AB)
+    search = Search(rules, faults - 1)
+    search.visit(rules.deployed(absent=("b",)))
+    announce(search.stated())
+    assert len(search.worlds) > 500
+
+
 @pytest.mark.parametrize(("groups", "fewer"), [(ONE, 0), (TWO, 1), (PAIR, 1)], ids=str)
 def test_slowness_is_no_fault(
     groups: Groups, fewer: int, hosts: tuple[str, ...], faults: int, announce: Announce

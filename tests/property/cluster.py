@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from tests.exhaustive.by_itself import Moves
 from tests.exhaustive.people import Assignment
 from tests.exhaustive.small_world import SmallWorld
-from tests.exhaustive.things import HostLife, Launcher, Life, Stream, World
+from tests.exhaustive.things import HostLife, Launcher, Life, World
 
 Choice = Callable[[int], int]
 """A number below another one: what is taken of so many."""
@@ -15,14 +15,6 @@ Choice = Callable[[int], int]
 
 class Cluster(SmallWorld):
     """A job on many hosts, some of which may join later."""
-
-    def submitted(self, absent: tuple[str, ...] = ()) -> World:
-        """The job was submitted; these hosts have not joined the cluster yet."""
-        lives = tuple(HostLife.DOWN if h in absent else HostLife.UP for h in self.hosts)
-        stream = Stream(homes=tuple(sorted(self.homes.items())))
-        world = World(0, lives, tuple(h for h in self.hosts if h not in absent), stream)
-        world = self._announced(world, self._initial(1))
-        return self._normal(self.fed(world, ("hosts", world.rm)))
 
     def goes_on(self, world: World, choose: Choice) -> World:
         """One thing happens by itself; where nothing is left to happen, a timer runs out."""

@@ -23,7 +23,7 @@ def test_a_disturbed_cluster_is_settled_within_the_bound(
     groups = {str(a): tuple(f"{a}-{i}" for i in range(dice.randint(0, REPLICAS))) for a in range(8)}
     cluster = Cluster(groups, hosts)
     absent = tuple(h for h in hosts[1:] if dice.random() < 0.3)
-    world = cluster.submitted(absent)
+    world = cluster.deployed(absent)
     for _ in range(120):
         happens = dice.choice((*[cluster.goes_on] * 4, cluster.suffers, cluster.is_relieved))
         world = happens(world, dice.randrange)

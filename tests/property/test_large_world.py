@@ -28,7 +28,7 @@ class LargeWorld(RuleBasedStateMachine):
         hosts = tuple(f"h{i:02d}" for i in range(host_count))
         replicas = {str(a): tuple(f"{a}-{i}" for i in range(n)) for a, n in enumerate(groups)}
         self.cluster = Cluster(replicas, hosts)
-        self.world = self.cluster.submitted()
+        self.world = self.cluster.deployed()
 
     @rule(numbers=NUMBERS, count=st.integers(1, 10))
     def go_on(self, numbers: list[int], count: int) -> None:

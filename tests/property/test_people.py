@@ -53,7 +53,7 @@ class ChangingWorld(LargeWorld):
             SETTINGS, host_affinity_enabled=affinity, launch_retry_ms=launch_retry_ms
         )
         self.cluster = Cluster(groups, hosts, settings, known, COMMANDS)
-        self.world = self.cluster.submitted()
+        self.world = self.cluster.deployed()
 
     @precondition(lambda self: self.cluster.has_people(self.world))
     @rule(processors=PROCESSORS)

@@ -192,11 +192,14 @@ class ClusterResourceManagerConformance:
         watch.until(RUNNING, [waiting])
         assert watch.host(waiting) == full
 
-    def test_a_host_that_joined_later_cannot_be_requested(self, watch: Watch) -> None:
-        """It has no service; that is said at once, and nothing is outstanding."""
-        with pytest.raises(UnavailableError, match="joined"):
-            watch.ask(Host("later"))
-        assert watch.look().seen == {}
+    def test_a_request_for_a_host_that_is_not_there_waits(self, watch: Watch) -> None:
+        """Another one is granted meanwhile; it is withdrawn as any other."""
+        waiting, granted = watch.ask(Host("later"), watch.subject.hosts[0])
+        watch.until(RUNNING, [granted])
+        watch.subject.pass_polls()
+        assert watch.look().state(waiting) is REQUESTED
+        watch.manager.cancel(waiting)
+        watch.until(ENDED, [waiting])
 
     def test_a_request_is_withdrawn_before_it_is_granted(self, watch: Watch) -> None:
         """Reported once as ended, without a resource; the room that it waited for stays free."""

@@ -60,7 +60,7 @@ def event_of(line: str, settings: AllocatorSettings) -> Event:
 
 
 def settings_of(words: str, settings: AllocatorSettings) -> AllocatorSettings:
-    """``settings`` with what ``words`` change, as in ``retry_count=1, strict_hosts=a+b``."""
+    """``settings`` with what ``words`` change, as in ``retry_count=1, drained_hosts=a+b``."""
     now = {field.name: getattr(settings, field.name) for field in fields(settings)}
     for word in _listed(words):
         name, value = word.split("=")

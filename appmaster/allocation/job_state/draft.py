@@ -60,7 +60,6 @@ class Draft:
     def __init__(self, state: AllocatorState, cause: str) -> None:
         self.before = state
         self.is_everybody_due = False
-        self._named: frozenset[Host] | None = None
         self._occupancy = OccupancyEdit(state)
         self.cause = cause
         self.settings = state.settings
@@ -191,14 +190,6 @@ class Draft:
     def ranking(self) -> Ranking:
         """The live hosts by room, by load, and by whether they are requested."""
         return self._occupancy.ranking(self.hosts or (), self.room.full)
-
-    def may_be_named(self, host: Host) -> bool:
-        """Return whether the host, live or not, can be requested by name."""
-        if self.settings.strict_hosts is None:
-            return True
-        if self._named is None:
-            self._named = frozenset(self.settings.strict_hosts)
-        return host in self._named
 
     def newly_idle(self) -> list[ResourceId]:
         """Return the launchers that became idle in this step, and still are."""

@@ -16,7 +16,6 @@ class AllocatorSettings:
 
     Attributes:
         retry_count: failures that are forgiven; below zero: all.
-        strict_hosts: hosts that can be requested by name, fixed at submission; None: all live ones.
         last_retry_delay_ms: see ``retries``; 0: no delay.
         launch_retry_ms: the same.
         silence_ms: the time within which hosts fall silent "at once"; see ``exclusion``.
@@ -40,7 +39,6 @@ class AllocatorSettings:
     fail_job_after_retries: bool
     request_timeout_ms: int
     check_in_timeout_ms: int
-    strict_hosts: tuple[Host, ...] | None = None
     last_retry_delay_ms: int = 0
     launch_retry_ms: int = 0
     silence_ms: int = 12_000

@@ -31,7 +31,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
 )
 from homeport.appmaster.yarn.skein_driver import SkeinDriver, starting_driver
-from homeport.appmaster.yarn.submission import NodePython, Submission, known_hosts, submit
+from homeport.appmaster.yarn.submission import NodePython, Submission, submit
 from homeport.cli.job.failure_reasons import with_reasons
 from homeport.cli.job.kafka_check import check_kafka
 from homeport.cli.options import ALLOWED, Named, described, new_app, note, warn
@@ -211,7 +211,6 @@ def submit_once(
                 config=config,
                 file=job.file,
                 number=number,
-                hosts=known_hosts(config, job.yarn.running_hosts()),
                 package=str(package.archive),
                 python=python,
                 hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),

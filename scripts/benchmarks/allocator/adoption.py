@@ -21,7 +21,6 @@ from benchmarks.bed import broker, scratch
 from benchmarks.jobs import config_of
 from benchmarks.report import BenchmarkError, Row, at_least, at_most, figure
 from homeport.appmaster.allocation.job_state.state import ContainerPhase
-from homeport.appmaster.yarn.submission import services_of
 from homeport.appmaster.yarn.submission_file import (
     SUBMISSION_FILE_NAME,
     SubmissionFile,
@@ -35,9 +34,8 @@ from homeport.job_coordinator.http.messages import TOKEN_FILE_NAME
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, TopicSpec, coordinator_topic_spec
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.model.ids import Host
 
-LAUNCHERS, HOSTS = 1_000, 100
+LAUNCHERS = 1_000
 STEADY_S, AFTER_S = 20.0, 20.0
 _TITLE = (
     "SIGKILL of the driver under 1,000 launchers (real supervisor, keeper, driver, Kafka, HTTP;\n"
@@ -193,9 +191,8 @@ def _prepare(folder: Path, config: Config, token: str) -> None:
     with CoordinatorStreamStore(system, job.coordinator_topic, source="benchmark") as store:
         store.bootstrap()
         ConfigManager(store).replace(config, "benchmark")
-    hosts = (Host(f"host-{number:03d}") for number in range(HOSTS))
     submitted = Submitted(config, config)
-    content = SubmissionFile(coordinator_part(config), 1, services_of(hosts), submitted)
+    content = SubmissionFile(coordinator_part(config), 1, submitted)
     (folder / SUBMISSION_FILE_NAME).write_bytes(content.to_bytes())
     (folder / TOKEN_FILE_NAME).write_text(token, encoding="utf-8")
     # The keeper asks its ResourceManager only where Kafka is silent; there is none here.

@@ -22,6 +22,7 @@ from homeport.appmaster.programs.am_container import AmContainer
 from homeport.job_coordinator.model.ids import Host, RequestId, ResourceId
 
 GRANTS_NAME, CANCELS_NAME = "grants.jsonl", "cancels"
+HOSTS = 100
 _RESOURCE_STEM = "container_1700000000000_0001_01_"
 _SKEIN_STEM = "of-the-benchmark_"
 _ROOM_MB, _ROOM_CORES = 1_000_000, 1_000
@@ -107,7 +108,8 @@ def _lines(path: Path) -> list[str]:
 
 
 def _open_cluster(container: AmContainer) -> tuple[ClusterResourceManager, str]:
-    return GrantingCluster(container.folder, tuple(sorted(container.submission.services))), ""
+    hosts = tuple(Host(f"host-{number:03d}") for number in range(HOSTS))
+    return GrantingCluster(container.folder, hosts), ""
 
 
 def main() -> int:

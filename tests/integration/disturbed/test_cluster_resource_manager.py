@@ -19,12 +19,7 @@ from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.appmaster.yarn.skein_driver import import_skein, skein_client
 from homeport.appmaster.yarn.skein_resource_manager import RequestLedger, SkeinResourceManager
-from homeport.appmaster.yarn.submission import (
-    ANY_SERVICE,
-    am_java_options,
-    private_yarn_site,
-    services_of,
-)
+from homeport.appmaster.yarn.submission import SERVICE, am_java_options, private_yarn_site
 from homeport.job_coordinator.model.ids import Host
 from homeport.local_cluster.cluster import LocalCluster
 
@@ -39,7 +34,7 @@ _SCRIPT = "exec sleep 600"
 class BareApplication:
     """An application whose containers do nothing: a ``Subject`` of the conformance suite.
 
-    Its services are those of a submission: one for each host, and ``any``. No driver runs.
+    Its service is that of a submission. No driver runs.
     """
 
     container_mb = CONTAINER_MB
@@ -59,7 +54,6 @@ class BareApplication:
         am = self._report()
         # The machine of the AM must live.
         self.hosts = tuple(sorted(map(Host, cluster.nodes), key=lambda h: h != am.host))
-        self._services = services_of(self.hosts)
         self._ledger = RequestLedger(folder)
         address = NodeNames.from_environment(os.environ).address(am.host)
         self._am = import_skein(os.environ).ApplicationClient(
@@ -68,7 +62,7 @@ class BareApplication:
 
     def manager(self) -> SkeinResourceManager:
         """What the attempt's next driver has."""
-        return SkeinResourceManager(self._am, self._rest, self._services, self._ledger)
+        return SkeinResourceManager(self._am, self._rest, self._ledger)
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Waits for ``condition``."""
@@ -77,7 +71,7 @@ class BareApplication:
     def pass_polls(self) -> None:
         """A request that can be granted, made now, is granted before this returns."""
         before = set(self._states())
-        number = self._am.add_container(ANY_SERVICE).id
+        number = self._am.add_container(SERVICE).id
         try:
             self.until(lambda: self._states().get(number) == "RUNNING")
         finally:
@@ -157,18 +151,14 @@ def _specification(cluster: LocalCluster, security: object, folder: Path) -> Any
     site = folder / "yarn-site.xml"
     site.write_bytes(private_yarn_site(Path(cluster.env()["HADOOP_CONF_DIR"])))
 
-    def service(nodes: list[str]) -> object:
-        return skein.Service(
-            instances=0,
-            nodes=nodes,
-            relax_locality=False,
-            resources=skein.Resources(memory=CONTAINER_MB, vcores=1),
-            script=_SCRIPT,
-            allow_failures=True,
-            max_restarts=0,
-        )
-
-    services = services_of(map(Host, cluster.nodes))
+    service = skein.Service(
+        instances=0,
+        relax_locality=False,
+        resources=skein.Resources(memory=CONTAINER_MB, vcores=1),
+        script=_SCRIPT,
+        allow_failures=True,
+        max_restarts=0,
+    )
     return skein.ApplicationSpec(
         name="bare",
         queue="default",
@@ -180,10 +170,7 @@ def _specification(cluster: LocalCluster, security: object, folder: Path) -> Any
             script=f"unset _JAVA_OPTIONS\n{_SCRIPT}",
             security=security,
         ),
-        services={
-            ANY_SERVICE: service([]),
-            **{name: service([host]) for host, name in services.items()},
-        },
+        services={SERVICE: service},
     )
 
 

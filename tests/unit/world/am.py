@@ -235,7 +235,6 @@ class Cluster:
         submission = SimpleNamespace(
             config=self.world.config,
             number=attempt.rank.submission,
-            services={host: host for host in self.hosts},
             submitted=Submitted(self.world.config, self.world.config),
         )
         names = SimpleNamespace(address=lambda host: host, with_known_address=lambda url: url)
@@ -252,7 +251,7 @@ class Cluster:
             attempt=attempt.rank.attempt,
             rank=attempt.rank,
             host=Host(attempt.host),
-            known_host=lambda host: host if host in self.hosts else None,
+            host_named=lambda host: host,
         )
 
     def _install(self) -> None:

@@ -175,8 +175,6 @@ class Yarn:
 
     def ask(self, request_id: RequestId, host: Host | None, environment: Mapping[str, str]) -> None:
         """A request; if no live host could hold its container, Skein's AM ends."""
-        if host is not None and host not in self.nodes.hosts:
-            raise UnavailableError(f"host {host} has joined after the submission")
         live = [r.memory_mb for r in self.nodes.reports() if r.is_live]
         if live and max(live) < self.container_mb:
             self._is_gone = True
@@ -226,8 +224,8 @@ class Yarn:
                 self._world.clock.at(GRANT_MS, partial(self._grant, container))
 
     def _grant(self, container: YarnContainer) -> None:
-        wanted = [container.wanted] if container.wanted else sorted(self.nodes.hosts)
-        reports = (self.nodes.report(host) for host in wanted)
+        wanted = {container.wanted} if container.wanted else {*self.nodes.hosts}
+        reports = map(self.nodes.report, sorted(wanted & {*self.nodes.hosts}))
         fitting = [r.host for r in reports if r.is_live and r.has_room(self.container_mb, 1)]
         if container.state is not _REQUESTED or not fitting:
             return

@@ -303,20 +303,6 @@ def test_other_hosts_are_requested_one_after_the_other(pair: Machine) -> None:
     assert news(pair, expired(4)) == ()
 
 
-def test_an_active_waits_for_its_standbys_reserved_launcher_if_no_host_can_be_requested(
-    machine_with: MachineWith,
-) -> None:
-    """Then the standby starts there, and stops for the active."""
-    machine = machine_with(strict_hosts=(A,))
-    machine.feed(job({"0": "a", "0-0": None}), live("a", "z"))
-    machine.run("0", "r0", "a", 1)
-    machine.run("0-0", "r2", "z", 2)
-    machine.feed(stopped("0-0", 1), live("z"), silent("r0"))
-    assert machine.phases == (P.QUEUED, P.ASSIGNED)
-    machine.feed(check_in("r2", "z"))
-    assert machine.phases == (P.FAILING_OVER, P.STOPPING)
-
-
 # --- what a driver takes over from the one before it: charged failures, and an end under way
 
 

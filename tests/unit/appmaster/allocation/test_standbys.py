@@ -48,17 +48,17 @@ from tests.unit.appmaster.allocation.conftest import (
 )
 
 
-def test_any_host_is_requested_only_where_a_host_cannot_be_requested_by_name(
+def test_a_launcher_on_the_actives_host_is_released_and_another_host_requested(
     machine_with: MachineWith,
 ) -> None:
-    """S9, S11: z joined after the submission. After a refusal it rests, so that nothing spins."""
-    machine = machine_with(strict_hosts=(Host("a"),), launch_retry_ms=1000)
+    """S9, S11: never any host. After a refusal it rests, so that nothing spins."""
+    machine = machine_with(launch_retry_ms=1000)
     machine.feed(job({"0": "a", "0-0": None}), live("a", "z"))
     machine.run("0", "r0", "a", 1)
     assert machine.container("0-0").request_id == 2
     assert machine.feed(check_in("r2", "a", request=2))[-1:] == releases("r2")
     assert machine.phase("0-0") is P.BACKING_OFF
-    assert machine.feed(rest_over("0-0")) == asks(3, None)
+    assert machine.feed(rest_over("0-0")) == asks(3, "z")
     machine.run("0-0", "r3", "z", 3)
 
 
@@ -154,7 +154,7 @@ def launcher(name: str, host: Host) -> ResourceState:
     return ResourceState(ResourceId(name), host, None)
 
 
-def test_candidates_are_live_untried_and_can_be_requested_by_name() -> None:
+def test_candidates_are_live_and_untried() -> None:
     """And not drained."""
 
     def candidates(**changes: Any) -> list[Host]:  # noqa: ANN401 - by field name
@@ -165,7 +165,6 @@ def test_candidates_are_live_untried_and_can_be_requested_by_name() -> None:
 
     assert candidates() == [B, C]
     assert candidates(drained_hosts=frozenset({B})) == [C]
-    assert candidates(strict_hosts=(A, C)) == [C]
 
 
 def test_home_is_best_then_the_first_ranked_host_apart_from_the_group() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from homeport.appmaster.driver.driver_settings import allocator_settings
 from homeport.config.config import Config
-from homeport.job_coordinator.model.ids import Host
 
 JOB = {"job.name": "j", "job.default.system": "kafka", "job.host-affinity.enabled": "true"}
 
@@ -12,24 +11,23 @@ JOB = {"job.name": "j", "job.default.system": "kafka", "job.host-affinity.enable
 def test_a_standby_may_take_as_long_as_its_launcher_can_need_to_end_it() -> None:
     """The time for its shutdown; a launcher that says nothing is silent after lease and margin."""
     keys = {"task.shutdown.ms": "7000", "cluster-manager.container.lease.ms": "3000"}
-    settings = allocator_settings(Config({**JOB, **keys}), None)
+    settings = allocator_settings(Config({**JOB, **keys}))
     assert (settings.silence_ms, settings.stop_timeout_ms) == (3600, 10600)
 
 
 def test_racks_are_looked_at_only_where_the_configuration_says_so() -> None:
-    """Soft by Samza's key, hard by ours; the hosts that can be asked by name are sorted."""
-    plain = allocator_settings(Config(JOB), (Host("b"), Host("a")))
+    """Soft by Samza's key, hard by ours."""
+    plain = allocator_settings(Config(JOB))
     assert (plain.racks_are_preferred, plain.racks_are_apart) == (False, False)
-    assert plain.strict_hosts == ("a", "b")
     prefix = "cluster-manager.fault-domain-aware.standby."
     keys = {f"{prefix}enabled": "true", f"{prefix}required": "true"}
-    aware = allocator_settings(Config({**JOB, **keys}), None)
+    aware = allocator_settings(Config({**JOB, **keys}))
     assert (aware.racks_are_preferred, aware.racks_are_apart) == (True, True)
 
 
 def test_a_warm_move_takes_its_limits_from_the_configuration() -> None:
     """How near the standby must be, and whose spare is to have a Spark."""
-    plain = allocator_settings(Config(JOB), None)
+    plain = allocator_settings(Config(JOB))
     assert (plain.warm_lag, plain.own_have_spark, plain.temporary_have_spark) == (
         10_000,
         False,
@@ -41,8 +39,8 @@ def test_a_warm_move_takes_its_limits_from_the_configuration() -> None:
         "cluster-manager.container.memory.mb": "1280",
         "task.pipeline.class": "m:p",
     }
-    near = allocator_settings(Config({**JOB, **keys}), None)
+    near = allocator_settings(Config({**JOB, **keys}))
     assert (plain.command_timeout_ms, near.command_timeout_ms) == (600_000, 7)
     assert (near.warm_lag, near.own_have_spark, near.temporary_have_spark) == (0, False, True)
-    prewarmed = allocator_settings(Config({**JOB, **keys, "job.hotstandby.prewarm": "true"}), None)
+    prewarmed = allocator_settings(Config({**JOB, **keys, "job.hotstandby.prewarm": "true"}))
     assert prewarmed.own_have_spark

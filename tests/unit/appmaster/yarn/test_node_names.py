@@ -46,3 +46,10 @@ def test_a_missing_file_is_an_empty_table(tmp_path: Path) -> None:
     assert NodeNames.from_environment({}).known_address("nm1") is None
     absent = {"HOMEPORT_HOSTS_FILE": str(tmp_path / "gone")}
     assert NodeNames.from_environment(absent).known_address("nm1") is None
+
+
+def test_a_known_address_has_a_name() -> None:
+    """The first one in the table; an address of another machine has none."""
+    names = NodeNames({"nm1": "127.1.2.3", "nm1.local": "127.1.2.3"})
+    assert names.known_name("127.1.2.3") == "nm1"
+    assert names.known_name("127.1.2.4") is None

@@ -1,4 +1,4 @@
-"""The jar that the AM runs: two changes of one class, checked by hash."""
+"""The jar that the AM runs: changes of two classes, checked by hash."""
 
 from __future__ import annotations
 
@@ -21,53 +21,60 @@ def sha256(data: bytes) -> str:
 
 
 @pytest.fixture(scope="module")
-def stock_class() -> bytes:
-    """The class as the installed package ships it."""
+def stock() -> list[bytes]:
+    """The classes as the installed package ships them."""
     with zipfile.ZipFile(skein_jar.installed_jar()) as archive:
-        return archive.read(skein_jar.CLASS_ENTRY)
+        return [archive.read(patch.entry) for patch in skein_jar.PATCHES]
 
 
-def test_each_patch_gives_the_known_class(stock_class: bytes) -> None:
-    """Growing numbers give the measured class; both patches the one that is shipped."""
-    growing = skein_jar.patch_class(stock_class, skein_jar.ONLY_GROW)
+def test_each_patch_gives_the_known_class(stock: list[bytes]) -> None:
+    """Growing numbers give the measured class; all changes the classes that are shipped."""
+    growing = skein_jar.patch_class(stock[0], skein_jar.ONLY_GROW)
     assert sha256(growing) == GROWING_SHA256
-    both = skein_jar.patch_class(growing, skein_jar.END_WHEN_REPORTED)
-    assert sha256(both) == skein_jar.PATCHED_SHA256
-    assert skein_jar.patch_class(stock_class) == both
-    assert len(growing) == len(stock_class)
+    assert len(growing) == len(stock[0])
+    for data, patch in zip(stock, skein_jar.PATCHES, strict=True):
+        assert sha256(data) == patch.stock
+        assert sha256(skein_jar.patch_class(data, patch.changes)) == patch.patched
 
 
-def test_a_patched_class_is_refused(stock_class: bytes) -> None:
+def test_a_patched_class_is_refused(stock: list[bytes]) -> None:
     """The patches do not apply twice."""
-    with pytest.raises(WireError, match="not the expected code"):
-        skein_jar.patch_class(skein_jar.patch_class(stock_class))
+    for data, patch in zip(stock, skein_jar.PATCHES, strict=True):
+        with pytest.raises(WireError, match="not the expected code"):
+            skein_jar.patch_class(skein_jar.patch_class(data, patch.changes), patch.changes)
 
 
-def test_another_file_is_refused() -> None:
+@pytest.mark.parametrize("patch", skein_jar.PATCHES)
+def test_another_file_is_refused(patch: skein_jar.Patch) -> None:
     """A file that is cut short, or no class, is refused, not changed."""
     with pytest.raises(WireError, match="not the expected code"):
-        skein_jar.patch_class(b"\xca\xfe\xba\xbe\0\0\0\x31")
+        skein_jar.patch_class(b"\xca\xfe\xba\xbe\0\0\0\x31", patch.changes)
 
 
 def test_a_copy_is_made_once_and_mended(tmp_path: Path) -> None:
-    """The copy holds the patched class and all else; damaged, it is recreated, a good one kept."""
+    """It holds the patched classes and all else; damaged, it is recreated, a good one kept."""
+    wanted = tuple(patch.patched for patch in skein_jar.PATCHES)
     copy = skein_jar.ensure_patched_jar(tmp_path)
-    assert skein_jar.class_sha256(copy) == skein_jar.PATCHED_SHA256
-    with zipfile.ZipFile(copy) as ours, zipfile.ZipFile(skein_jar.installed_jar()) as stock:
-        assert ours.namelist() == stock.namelist()
+    assert skein_jar.class_hashes(copy) == wanted
+    with zipfile.ZipFile(copy) as ours, zipfile.ZipFile(skein_jar.installed_jar()) as theirs:
+        assert ours.namelist() == theirs.namelist()
     made = copy.stat().st_mtime_ns
     assert skein_jar.ensure_patched_jar(tmp_path).stat().st_mtime_ns == made
     copy.write_bytes(b"cut short")
     mended = skein_jar.ensure_patched_jar(tmp_path)
-    assert skein_jar.class_sha256(mended) == skein_jar.PATCHED_SHA256
+    assert skein_jar.class_hashes(mended) == wanted
     assert [p.name for p in copy.parent.iterdir()] == ["skein.jar"]
 
 
-def test_another_jar_is_refused_with_its_hash(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", range(len(skein_jar.PATCHES)))
+def test_another_jar_is_refused_with_its_hash(
+    stock: list[bytes], place: int, tmp_path: Path
+) -> None:
     """A jar of another version is not patched by guess: the error names both hashes."""
     other = tmp_path / "skein.jar"
     with zipfile.ZipFile(other, "w") as archive:
-        archive.writestr(skein_jar.CLASS_ENTRY, b"another class")
+        for i, patch in enumerate(skein_jar.PATCHES):
+            archive.writestr(patch.entry, b"another class" if i == place else stock[i])
     with pytest.raises(UnavailableError, match=sha256(b"another class")):
         skein_jar.ensure_patched_jar(tmp_path / "cache", other)
     assert not (tmp_path / "cache").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,9 +18,7 @@ from homeport.appmaster.yarn.submission import (
     NodePython,
     Submission,
     am_java_options,
-    known_hosts,
     private_yarn_site,
-    services_of,
     specification,
 )
 from homeport.appmaster.yarn.submission_file import (
@@ -29,13 +28,11 @@ from homeport.appmaster.yarn.submission_file import (
     coordinator_part,
 )
 from homeport.config.config import Config
-from homeport.config.errors import WireError
+from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.client_files import forget_token, token_path
-from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.own_folders import cache_folder
 
 Specify = Callable[..., Any]
-NM1, NM2 = Host("nm1"), Host("nm2")
 CONFIG = Config(
     {
         "job.name": "counts",
@@ -47,7 +44,6 @@ CONFIG = Config(
         "task.class": "m:C",
         "cluster-manager.container.memory.mb": "700",
         "cluster-manager.container.cpu.cores": "2",
-        "cluster-manager.hosts": "NM3",
         "yarn.queue": "streams",
         "yarn.am.container.memory.mb": "800",
         "yarn.am.max-attempts": "4",
@@ -67,13 +63,7 @@ def submission(tmp_path: Path) -> Submission:
     )
     (tmp_path / "job.zip").write_bytes(b"")
     return Submission(
-        CONFIG,
-        FILE,
-        3,
-        frozenset({NM1, NM2}),
-        str(tmp_path / "job.zip"),
-        NodePython.installed("/opt/my python"),
-        tmp_path,
+        CONFIG, FILE, 3, str(tmp_path / "job.zip"), NodePython.installed("/opt/my python"), tmp_path
     )
 
 
@@ -88,20 +78,15 @@ def specify(submission: Submission, tmp_path: Path) -> Specify:
     return specified
 
 
-def test_there_is_one_strict_service_per_host_and_one_for_any(specify: Specify) -> None:
-    """Skein fixes placement per service; none has an instance, none is restarted by Skein."""
+def test_one_service_serves_all_hosts(specify: Specify) -> None:
+    """A request names its host; the service has no instance, and Skein restarts none."""
     spec = specify()
-    assert {n: list(s.nodes) for n, s in spec.services.items()} == {
-        "any": [],
-        "h-0": ["nm1"],
-        "h-1": ["nm2"],
-    }
-    for service in spec.services.values():
-        assert (service.instances, service.relax_locality) == (0, False)
-        assert (service.allow_failures, service.max_restarts) == (True, 0)
-        assert (service.resources.memory, service.resources.vcores) == (700, 2)
-        assert service.script == "exec '/opt/my python' -m homeport.container.launcher.launcher"
-        assert str(service.files["__package"].type) == "ARCHIVE"
+    (service,) = spec.services.values()
+    assert (service.instances, list(service.nodes), service.relax_locality) == (0, [], False)
+    assert (service.allow_failures, service.max_restarts) == (True, 0)
+    assert (service.resources.memory, service.resources.vcores) == (700, 2)
+    assert service.script == "exec '/opt/my python' -m homeport.container.launcher.launcher"
+    assert str(service.files["__package"].type) == "ARCHIVE"
     assert (spec.name, spec.queue, spec.max_attempts) == ("counts_7", "streams", 4)
     assert spec.master.resources.memory == 800
 
@@ -186,12 +171,11 @@ def test_with_tls_the_am_alone_gets_the_key(specify: Specify, tmp_path: Path) ->
 def test_the_am_gets_the_keys_that_find_the_coordinator_stream(
     specify: Specify, tmp_path: Path
 ) -> None:
-    """The file holds what finds the stream, the number, the services, and what was submitted."""
+    """The file holds what finds the stream, the number, and what was submitted."""
     specify()
     content = SubmissionFile.from_bytes((tmp_path / "files" / SUBMISSION_FILE_NAME).read_bytes())
     submitted = Submitted(CONFIG, FILE)
-    services = {NM1: "h-0", NM2: "h-1"}
-    assert content == SubmissionFile(coordinator_part(CONFIG), 3, services, submitted)
+    assert content == SubmissionFile(coordinator_part(CONFIG), 3, submitted)
     assert dict(content.config) == {
         "job.name": "counts",
         "job.id": "7",
@@ -208,17 +192,19 @@ def test_a_damaged_submission_file_is_named(data: bytes) -> None:
         SubmissionFile.from_bytes(data)
 
 
+def test_a_job_that_an_older_version_submitted_is_refused() -> None:
+    """Its Skein cannot name a host in a request: its containers would go anywhere."""
+    body = {"submission": 3, "config": {}, "services": {"nm1": "h-0"}, "submitted": {}, "file": {}}
+    with pytest.raises(ConfigError, match="older version") as refused:
+        SubmissionFile.from_bytes(json.dumps(body).encode())
+    assert "submission 3" in str(refused.value)
+
+
 def test_the_private_yarn_site_is_a_whole_copy_with_the_tuned_keys(submission: Submission) -> None:
     """It shadows the cluster's file in the AM, so it must hold all of it."""
     root = ET.fromstring(private_yarn_site(submission.hadoop_conf_dir))  # noqa: S314 - our own
     values = {p.findtext("name"): p.findtext("value") for p in root.iter("property")}
     assert values == {"a": "1"} | TUNED_YARN_SITE
-
-
-def test_configured_hosts_are_known_before_they_join() -> None:
-    """``cluster-manager.hosts`` adds to the ResourceManager's list, in the one spelling."""
-    assert known_hosts(CONFIG, {NM1}) == {NM1, Host("nm3")}
-    assert services_of([NM2, NM1, NM2]) == {NM1: "h-0", NM2: "h-1"}
 
 
 def test_the_ams_jvm_finds_names_by_the_hosts_file() -> None:

@@ -64,16 +64,6 @@ def deployed(machine: Machine, *hosts: str) -> Machine:
     return machine
 
 
-def test_home_that_cannot_be_requested_by_name(machine_with: MachineWith) -> None:
-    """It joined after submission."""
-    machine = machine_with(strict_hosts=(Host("a"),))
-    machine.feed(live("a", "b"))
-    assert stated(machine, model({"0": "b"}))[-1] == (
-        "Processor 0 asks for a, the best other host: "
-        "b joined after submission and cannot be asked for by name"
-    )
-
-
 def test_a_launcher_serves_the_container_whose_home_its_host_is(machine: Machine) -> None:
     """The container that requested it requests again."""
     machine.deploy({"0": "a", "1": None}, "a", "b")
