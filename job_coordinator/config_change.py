@@ -32,7 +32,8 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.grouper.one_time_configuration import changed_use, require_same_tasks
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.metadata.configuration import AM_KEYS
 from homeport.job_coordinator.planning.next_model import counts_now
 from homeport.job_coordinator.ui.first_screen import listed
@@ -50,7 +51,8 @@ _FOUNDS: Mapping[str, Key] = {"store": keys.STORE_FACTORY, "system": keys.SYSTEM
 """{kind of thing: the key that gives the job one}."""
 _IN_THE_FILE = "change it in the properties file"
 _CATCH_UP = keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS
-_SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.name)
+_INPUTS = (keys.TASK_INPUTS.name, keys.TASK_BROADCAST_INPUTS.name)
+_SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.name, *_INPUTS)
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,12 @@ class ConfigChange:
         if diff.retunes_containers:
             return f"the running job and its containers take it {within}: nothing restarts"
         which = f": {listed(sorted(restarting))}" if restarting else ""
-        restarts = f": its containers restart{self._how(is_at_once=is_at_once)}{which}"
-        return f"the running job takes it {within}{restarts if diff.restarts_containers else ''}"
+        what = ""
+        if diff.restarts_containers:
+            what = f": its containers restart{self._how(is_at_once=is_at_once)}{which}"
+        elif any(name in _INPUTS for name in diff.live):
+            what = ": containers whose tasks get or lose an input restart"
+        return f"the running job takes it {within}{what}"
 
     def missing(self, key: str) -> Iterator[str]:
         """Yield a line where ``key`` is of a store, or a system, that the job does not have."""
@@ -253,9 +259,15 @@ def checked_change(
             "change would mix up",
             "begin from nothing with the new value in the file: run-job --reset-state",
         )
+
+    def check_use(config: Config) -> None:
+        fault = changed_use(present, config) if has_state else None
+        if fault is not None:
+            raise fault
+
     known = keys.declared(key)
     shapes_model = known is not None and known.name in _SHAPES_MODEL
-    for check in (validate, *((check_model,) if shapes_model else ())):
+    for check in (validate, check_use, *((check_model,) if shapes_model else ())):
         fault = _fault(check, after)
         if fault is not None and str(fault) != str(_fault(check, present)):
             raise fault
@@ -271,12 +283,16 @@ def _fault(check: Callable[[Config], object], config: Config) -> ConfigError | N
 
 
 def require_model_here(
-    file: Config, key: str, value: str | None, warn: Callable[[str], object]
+    file: Config,
+    key: str,
+    value: str | None,
+    warn: Callable[[str], object],
+    before: PreviousAssignment = NOTHING,
 ) -> Callable[[Config], None]:
     """Return a ``check_model`` of a tool, whose operator sets the key.
 
     Kafka is where ``file`` says; a grouper of the job's own is one that the operator names. With
-    another one ``warn`` gets a line, and no model is made.
+    another one ``warn`` gets a line, and no model is made. ``before``: what the job had last.
     """
     own = file if value is None else file.merged({key: value})
 
@@ -286,16 +302,16 @@ def require_model_here(
         if fault is not None:
             warn(f"it is not checked that a JobModel can be made: {fault}")
             return
-        require_model(with_own_places(config, own))
+        require_model(with_own_places(config, own), before)
 
     return check
 
 
-def require_model(config: Config) -> None:
+def require_model(config: Config, before: PreviousAssignment = NOTHING) -> None:
     """Require that ``config`` and its inputs, as Kafka has them now, make a JobModel.
 
-    ConfigError: they make none.
+    ConfigError: they make none, or one that does not fit the state of the tasks ``before``.
     UnavailableError: Kafka does not answer.
     """
-    counts = counts_now(config)
-    calculate_job_model(config, counts, NOTHING)
+    model = calculate_job_model(config, counts_now(config), before)
+    require_same_tasks(config, before, model)

@@ -37,7 +37,7 @@ from homeport.config.errors import ConfigError, UnavailableError, WireError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.metadata.topics import InputTopicManager
+from homeport.job_coordinator.metadata.topics import InputTopicManager, recreated, refusal
 from homeport.job_coordinator.metadata.upgrade import is_at_once
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
@@ -193,7 +193,7 @@ class LiveJobCoordinator:
             log.info("in force, without a new JobModel: %s", ", ".join(diff.live))
             return
         model = await self._computed(partial(self._planner.reconfigured, config))
-        if model is None:
+        if model is None or not await self._knows_new_inputs(model):
             return
         names = (
             *diff.live,
@@ -205,6 +205,25 @@ class LiveJobCoordinator:
         is_for_all = bool(diff.restarts_containers or diff.needs_redeploy) and rolling is None
         why = f"changed: {', '.join(names)}"
         await self._publish(job, model, why, restarts_all=is_for_all, rolling=rolling)
+
+    async def _knows_new_inputs(self, model: JobModel) -> bool:
+        """Record the topics of inputs that the model in force lacks; False: Kafka did not answer.
+
+        ConfigError: the job has read an input before, and its topic was recreated since.
+        """
+        before = self.job_models.model.partition_counts()
+        new = model.partition_counts().keys() - before.keys()
+        if not new:
+            return True
+        seen = await self._computed(partial(self._look, model.config))
+        if seen is None:
+            return False
+        known, found = self._topics.ids(), {s: t for s, t in seen.topic_ids.items() if s in new}
+        for stream in recreated(known, found):
+            raise refusal(stream, known[stream], found[stream])
+        await self._computed(partial(self._topics.write, found))
+        self._inputs.topic_ids |= found
+        return True
 
     def _rolling(self, job: RunningJob, model: JobModel, diff: ConfigDiff) -> RollingRestart | None:
         """Return the record by which one container restarts after the other; None: all at once.

@@ -12,10 +12,8 @@ from typing import Any
 
 from homeport.appmaster.job_model import live_configuration
 from homeport.appmaster.job_model.job_model_store import JobModelStore
-from homeport.appmaster.job_model.live_configuration import has_state
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
-from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
@@ -25,11 +23,15 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
 )
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.one_time_configuration import (
+    require_same_keys,
+    require_same_tasks,
+)
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
-from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
 from homeport.job_coordinator.model.upgrade import RollingRestart
 from homeport.job_coordinator.planning import next_model
@@ -96,11 +98,6 @@ def _shown(container: ContainerModel | None) -> dict[str, list[Any]] | None:
     }
 
 
-def task_names(model: JobModel) -> frozenset[TaskName]:
-    """Return the names of all tasks of the model."""
-    return frozenset(t for c in model.containers.values() for t in c.tasks)
-
-
 class ModelPlanner:
     """Computes and saves the JobModel that is to follow the one in force.
 
@@ -125,7 +122,7 @@ class ModelPlanner:
 
         The partitions of its inputs stay: see ``expanded``.
 
-        ConfigError: the configuration gives no JobModel.
+        ConfigError: the configuration gives no JobModel, or does not fit the job's state.
         WireError: the stream lacks the changelog partition of a task.
         UnavailableError: Kafka did not answer.
         """
@@ -146,14 +143,10 @@ class ModelPlanner:
         return self._computed(self._job_models.model.config, counts)
 
     def _computed(self, config: Config, counts: Mapping[SystemStream, int]) -> JobModel:
-        before = self._job_models.model
-        model = calculate_job_model(config, counts, next_model.previous_assignment(self._stream))
-        if has_state(before.config) and task_names(model) != task_names(before):
-            raise keys.TASK_INPUTS.error(
-                config.get(keys.TASK_INPUTS.name),
-                "a job with state keeps its tasks, and these would be others",
-                "submit it under another job.id, or with --reset-state",
-            )
+        before, assigned = self._job_models.model, next_model.previous_assignment(self._stream)
+        require_same_keys(before.config, config, assigned)
+        model = calculate_job_model(config, counts, assigned)
+        require_same_tasks(config, assigned, model)
         if _topics(model) != _topics(before):
             self._create_topics(model, self._stream)
         return model

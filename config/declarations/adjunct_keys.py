@@ -38,6 +38,7 @@ STORE_ADSTORE_INPUT = TextKey(
     "input, system.stream or stream, that fills the store, which tasks then only read: the part "
     "of each task, or with task.broadcast.inputs all of it in each container",
     source=ADJUNCT,
+    liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_ADSTORE_EXTRACTOR_FACTORY = TextKey(
     "stores.<store>.adstore.key.value.extractor.factory",
@@ -84,7 +85,9 @@ STORE_ADSTORE_LATE_MS = OwnIntKey(
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_SIDE_INPUTS = ListKey(
-    "stores.<store>.side.inputs", "Samza's name for stores.<store>.adstore.input; one stream"
+    "stores.<store>.side.inputs",
+    "Samza's name for stores.<store>.adstore.input; one stream",
+    liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STORE_SIDE_INPUTS_PROCESSOR_FACTORY = TextKey(
     "stores.<store>.side.inputs.processor.factory",

@@ -63,14 +63,12 @@ TASK_PIPELINE_PLAN = OwnTextKey(
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 TASK_INPUTS = ListKey(
-    "task.inputs",
-    "input streams, system.stream, separated by commas",
-    liveness=Liveness.NEVER_WITH_STATE,
+    "task.inputs", "input streams, system.stream, separated by commas", liveness=Liveness.LIVE
 )
 TASK_BROADCAST_INPUTS = ListKey(
     "task.broadcast.inputs",
     "partitions that every task reads, system.stream#0 or system.stream#[0-3]",
-    liveness=Liveness.NEVER_WITH_STATE,
+    liveness=Liveness.LIVE,
 )
 TASK_OUTPUTS = OwnListKey(
     "task.outputs",

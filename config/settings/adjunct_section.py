@@ -109,11 +109,15 @@ class AdjunctsConfig:
         return next((store for store in self.stores.values() if store.stream == stream), None)
 
 
+def all_inputs(config: Config) -> tuple[SystemStream, ...]:
+    """Return the inputs of the job, broadcast ones too."""
+    return (*TaskConfig.of(config).inputs, *broadcast_streams(config))
+
+
 def streams_of_tasks(config: Config) -> tuple[SystemStream, ...]:
     """Return the inputs whose records tasks see: all, broadcast ones too, that fill no store."""
     adjuncts = AdjunctsConfig.of(config)
-    inputs = (*TaskConfig.of(config).inputs, *broadcast_streams(config))
-    return tuple(stream for stream in inputs if adjuncts.of_stream(stream) is None)
+    return tuple(s for s in all_inputs(config) if adjuncts.of_stream(s) is None)
 
 
 def _store(
@@ -284,8 +288,7 @@ def _check_streams(config: Config, stores: Mapping[str, AdjunctStore]) -> None:
                 f"it fills store {other.name!r} already, and one store keeps a stream",
                 "read that store, or remove it",
             )
-    inputs = {*TaskConfig.of(config).inputs, *broadcast_streams(config)}
-    if stores and inputs <= set(owners):
+    if stores and {*all_inputs(config)} <= set(owners):
         first = next(iter(stores.values()))
         raise ConfigError(
             first.input_key,

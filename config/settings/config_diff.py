@@ -15,6 +15,7 @@ from homeport.config.declarations.key_types import Key, Liveness, TokensKey
 from homeport.config.declarations.unknown_keys import is_unread
 
 _SERDE_KEYS = (keys.STORE_KEY_SERDE, keys.STORE_MSG_SERDE)
+_OF_A_STORE = "stores.<store>."
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class ConfigDiff:
     A legacy key has its present name. A key that is not declared is the user's own, which
     containers read when they start, or one of ``unread``, which no program reads. A key that never
     changes with state needs a redeploy where there is none: in a job without a changelog, and for a
-    store that only one of the two configurations has.
+    store that only one of the two configurations has. Without a changelog such a store is read by
+    containers alone, so that each of its keys restarts them.
     """
 
     live: tuple[str, ...] = ()
@@ -110,11 +112,17 @@ def _present(name: str) -> str:
 def _liveness(before: Config, after: Config, key: Key | None, name: str) -> Liveness:
     if key is None:
         return Liveness.RESTARTS_CONTAINERS
+    parts = key.parts_of(name)
+    store = parts[0] if parts and key.name.startswith(_OF_A_STORE) else ""
+    has_store = [keys.STORE_FACTORY.is_set(c, store) for c in (before, after) if store]
+    if any(has_store) and not all(has_store):
+        changelog = keys.STORE_CHANGELOG.named(store)
+        if changelog not in before and changelog not in after:
+            return Liveness.RESTARTS_CONTAINERS
     if key.liveness is not Liveness.NEVER_WITH_STATE:
         return key.liveness
-    parts = key.parts_of(name)
-    if parts:
-        is_at_stake = all(keys.STORE_FACTORY.is_set(config, *parts) for config in (before, after))
+    if has_store:
+        is_at_stake = all(has_store)
     else:
         is_at_stake = any(keys.STORE_CHANGELOG.matches(other) for other in before)
     return Liveness.NEVER_WITH_STATE if is_at_stake else Liveness.NEEDS_REDEPLOY

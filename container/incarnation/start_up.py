@@ -104,7 +104,8 @@ class Positions:
     """Where each task goes on reading.
 
     Shapes: ``starts`` {task: {partition: next offset}}; ``new``: the tasks that have a partition
-    without a checkpoint, or one whose next records are lost, or a checkpoint of Samza's; ``ends``
+    without a checkpoint, or one whose next records are lost, or a checkpoint of Samza's or of an
+    input that is no longer theirs: where that returns, it begins; ``ends``
     {partition: its end}; ``lost`` {partition: its position, behind the gap}; ``resets``: where no
     checkpoint counts, by task; ``changes``: what an operator has set in the checkpoints, by task;
     ``trims``: what a Samza job has left in the changelogs; ``with_v2``: the tasks that have a
@@ -285,6 +286,8 @@ def read_positions(
                 lost[ssp] = position
             if position.lost or ssp not in known:
                 new.add(name)
+        if known.keys() - starts[name].keys():
+            new.add(name)
     ends = {ssp: available.head for ssp, available in ranges.items()}
     resets = [(name, reset) for name, reset in resets if reset.first != reset.next_offset]
     changes = tuple((name, change) for name, item in whole.items() for change in item.changes)
@@ -319,9 +322,9 @@ def commit_starts(
     """Commit where every task begins: from then on no record is passed over.
 
     One transaction of checkpoints and trims, several where there is very much to trim, and none
-    where every partition has a checkpoint of ours. Only between the restore and the first input:
-    state and position belong together (safety I3, I6, I9, S8). ``follow``: brings what was trimmed
-    into its store.
+    where exactly the partitions of each task have a checkpoint of ours. Only between the restore
+    and the first input: state and position belong together (safety I3, I6, I9, S8). ``follow``:
+    brings what was trimmed into its store.
 
     Errors as of the producer's ``commit``; what is not committed begins again at the next start.
     """

@@ -31,8 +31,10 @@ def expanded(
     """Return ``grouped``, but with every partition in the task that had its keys before.
 
     ``grouped`` comes back as it is where the key is off, the job has no store, or nothing was
-    assigned before. A stream that was not read before, and a partition that several tasks read
-    before, stay where they are grouped. A task without any partition is left out.
+    assigned before. A stream that was not read before stays where it is grouped, unless the job has
+    a changelog and so many tasks that the stream's count is a multiple: partition p then joins
+    partition p modulo that number, with the keys of the other inputs. A partition that several
+    tasks read before stays where it is grouped. A task without any partition is left out.
 
     ``grouped``: what the grouper answered, without broadcast partitions. ``before``: {task: its
     input partitions} of the previous assignment.
@@ -49,13 +51,34 @@ def expanded(
     counts = counts_of(ssp for ssps in grouped.values() for ssp in ssps)
     for stream in sorted(counts.keys() & counts_before.keys()):
         _check(SystemStream(*stream), counts_before[stream], counts[stream])
+    folded = _folded(config, grouped, before, counts)
     moved: dict[TaskName, set[SystemStreamPartition]] = {}
     for task, ssps in grouped.items():
         for ssp in ssps:
             count = counts_before.get((ssp.system, ssp.stream))
-            owner = None if count is None else owners.get(_ancestor(ssp, count))
+            owner = folded.get(ssp) if count is None else owners.get(_ancestor(ssp, count))
             moved.setdefault(owner or task, set()).add(ssp)
     return moved
+
+
+def _folded(
+    config: Config,
+    grouped: TaskPartitions,
+    before: Mapping[TaskName, frozenset[SystemStreamPartition]],
+    counts: Mapping[tuple[str, str], int],
+) -> dict[SystemStreamPartition, TaskName]:
+    """Return {partition that would make a new task of a job with state: the task that it joins}."""
+    if not any(store.changelog for store in StorageConfig.of(config).stores.values()):
+        return {}
+    tasks = {ssp: task for task, ssps in grouped.items() for ssp in ssps}
+    found = {}
+    for ssp, task in tasks.items():
+        if task in before or counts[ssp.system, ssp.stream] % len(before):
+            continue
+        joined = tasks.get(_ancestor(ssp, len(before)))
+        if joined is not None and joined in before:
+            found[ssp] = joined
+    return found
 
 
 def _ancestor(ssp: SystemStreamPartition, count: int) -> SystemStreamPartition:

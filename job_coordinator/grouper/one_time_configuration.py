@@ -7,15 +7,35 @@ state of the job because it may re-shuffle input partitions to the containers."
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
+from homeport.config.settings.adjunct_section import (
+    AdjunctsConfig,
+    AdjunctStore,
+    all_inputs,
+    streams_of_tasks,
+)
 from homeport.config.settings.config_diff import ConfigDiff
+from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, counts_of
+
+_Stream = tuple[str, str]
+_Partitions = frozenset[SystemStreamPartition]
+
+_RESET = "begin from nothing by run-job --reset-state"
+_NO_CHANGELOG = "and a task of new inputs alone has no partition of the changelogs"
+_FEWER = (
+    "give it {} partitions, as many as the job has tasks, or fewer, or a multiple; with a grouper "
+    f"that makes tasks of each input, broadcast it; or {_RESET}"
+)
+_NO_READER = "and nothing would read that state any more"
+_NONE_STAYS = "and none of the inputs that made its state would stay"
 
 
 def has_state(config: Config, before: PreviousAssignment) -> bool:
@@ -31,8 +51,34 @@ def changed_key(running: Config, wanted: Config) -> ConfigError | None:
     return None
 
 
+def changed_use(running: Config, wanted: Config) -> ConfigError | None:
+    """Return the error of an input that stays, and whose records go elsewhere; None: none.
+
+    Its committed position counts for the former use: a store, or the tasks, would lack what is
+    before it.
+    """
+    before, after = AdjunctsConfig.of(running), AdjunctsConfig.of(wanted)
+    for stream in sorted({*all_inputs(running)} & {*all_inputs(wanted)}):
+        old, new = before.of_stream(stream), after.of_stream(stream)
+        named = new or old
+        if named is None or (old and old.name) == (new and new.name):
+            continue
+        return ConfigError(
+            named.input_key,
+            str(stream) if new else None,
+            f"the stream is an input already, and its records go to {_reader(old)}: {_reader(new)} "
+            "would lack those before the committed position",
+            "take the input away first, and add it again with its new use in a second change; or "
+            "read a copy of it, a topic of another name",
+        )
+    return None
+
+
 def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | None:
     """Return the error of the first task that is not as when the state was made; None: none.
+
+    A stream that no task read before is no change, nor is one that none reads any more, as long as
+    no task comes or goes, and each keeps an input whose records have made its state.
 
     A grown input is no change where its new count is a multiple of the former count n, and each
     new partition p goes to the task of p modulo n, which has had its keys.
@@ -42,12 +88,54 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | 
     after = {n: frozenset(t.system_stream_partitions) for n, t in model.active_tasks().items()}
     # A task with a processor has had inputs: where no record names one, another task has it now.
     names = sorted({*before.task_partitions, *before.task_processors, *after})
-    counts = counts_of(ssp for ssps in before.task_partitions.values() for ssp in ssps)
+    streams = _Streams(
+        counts_of(ssp for ssps in before.task_partitions.values() for ssp in ssps),
+        counts_of(ssp for ssps in after.values() for ssp in ssps),
+        _makers_of_state(model.config),
+        len(before.task_partitions),
+    )
     for name in names:
         old, new = before.task_partitions.get(name), after.get(name)
-        if old is None or new is None or not _is_grown(old, new, counts):
-            return refusal(keys.TASK_INPUTS.name, _task(name, old), _task(name, new))
+        if old is not None and old == new:
+            continue
+        why = streams.why_other(old, new)
+        if why is not None:
+            return refusal(keys.TASK_INPUTS.name, _task(name, old), _task(name, new), *why)
     return None
+
+
+@dataclass(frozen=True)
+class _Streams:
+    """The inputs of all tasks when the state was made, and now.
+
+    Shapes: ``before``, ``now`` {stream: its partitions}. ``makers``: of ``_makers_of_state``;
+    ``tasks``: how many there were.
+    """
+
+    before: Mapping[_Stream, int]
+    now: Mapping[_Stream, int]
+    makers: frozenset[_Stream]
+    tasks: int
+
+    def why_other(self, old: _Partitions | None, new: _Partitions | None) -> tuple[str, ...] | None:
+        """Return why a task is another one, perhaps with a remedy; None: it is the same."""
+        if old is None or new is None:
+            if new is not None and not _of(new, self.before):
+                return _NO_CHANGELOG, _FEWER.format(self.tasks)
+            if old is not None and not _of(old, self.now):
+                return _NO_READER, f"leave an input with its partition, or {_RESET}"
+            return ()
+        kept = _of(old, self.now)
+        if kept != old and not any(_stream(ssp) in self.makers for ssp in kept):
+            return _NONE_STAYS, f"add the new input first, take the old one away later, or {_RESET}"
+        return None if _is_grown(kept, _of(new, self.before), self.before) else ()
+
+
+def _makers_of_state(config: Config) -> frozenset[_Stream]:
+    """Return the inputs of ``config`` whose records make a task's state, not each task's alike."""
+    seen = streams_of_tasks(config)
+    own = [stream for stream in TaskConfig.of(config).inputs if stream in seen]
+    return frozenset((stream.system, stream.stream) for stream in own or seen)
 
 
 def require_same_keys(running: Config, wanted: Config, before: PreviousAssignment) -> None:
@@ -55,9 +143,10 @@ def require_same_keys(running: Config, wanted: Config, before: PreviousAssignmen
 
     ConfigError: one means something else in ``wanted``.
     """
-    fault = changed_key(running, wanted) if has_state(running, before) else None
-    if fault is not None:
-        raise fault
+    if has_state(running, before):
+        fault = changed_key(running, wanted) or changed_use(running, wanted)
+        if fault is not None:
+            raise fault
 
 
 def require_same_tasks(config: Config, before: PreviousAssignment, model: JobModel) -> None:
@@ -70,27 +159,28 @@ def require_same_tasks(config: Config, before: PreviousAssignment, model: JobMod
         raise fault
 
 
-def refusal(key: str, old: str, new: str) -> ConfigError:
+def refusal(
+    key: str, old: str, new: str, why: str = "which a change would mix up", remedy: str = ""
+) -> ConfigError:
     """Return the error of a key, or of a task's inputs, that may not change with state."""
-    return ConfigError(
-        key,
-        new,
-        f"it was {old!r} when the job's state was made, which a change would mix up",
-        "set it back, or begin from nothing by run-job --reset-state",
-    )
+    rule = f"it was {old!r} when the job's state was made, {why}"
+    return ConfigError(key, new, rule, remedy or f"set it back, or {_RESET}")
 
 
-def _is_grown(
-    old: frozenset[SystemStreamPartition],
-    new: frozenset[SystemStreamPartition],
-    counts: Mapping[tuple[str, str], int],
-) -> bool:
+def _of(ssps: _Partitions, streams: Mapping[_Stream, int]) -> _Partitions:
+    """Return those of ``streams``."""
+    return frozenset(ssp for ssp in ssps if _stream(ssp) in streams)
+
+
+def _stream(ssp: SystemStreamPartition) -> _Stream:
+    return ssp.system, ssp.stream
+
+
+def _is_grown(old: _Partitions, new: _Partitions, counts: Mapping[_Stream, int]) -> bool:
     if not old <= new:
         return False
     for ssp in new - old:
-        count = counts.get((ssp.system, ssp.stream), 0)
-        if not count:
-            return False
+        count = counts[_stream(ssp)]
         if SystemStreamPartition(ssp.system, ssp.stream, ssp.partition % count) not in old:
             return False
     return True
@@ -100,11 +190,15 @@ def _shown(config: Config, key: str) -> str:
     return shown_value(key, config.get(key, "its default"))
 
 
-def _task(name: TaskName, ssps: frozenset[SystemStreamPartition] | None) -> str:
+def _reader(store: AdjunctStore | None) -> str:
+    return "the tasks" if store is None else f"store {store.name!r}"
+
+
+def _task(name: TaskName, ssps: _Partitions | None) -> str:
     if ssps is None:
         return f"no task {name!r}"
     return f"task {name!r} of {', '.join(_listed(ssps))}"
 
 
-def _listed(ssps: frozenset[SystemStreamPartition]) -> Iterator[str]:
+def _listed(ssps: _Partitions) -> Iterator[str]:
     return (f"{ssp.system_stream}#{ssp.partition}" for ssp in sorted(ssps))

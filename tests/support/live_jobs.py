@@ -67,6 +67,8 @@ class Job:
         self.configured_with: list[Config] = []
         self.ends: list[ShutdownRequested] = []
         self.partitions = 6
+        self.others: dict[SystemStream, int] = {}
+        self.ids: dict[SystemStream, str] = {IN: "id"}
         self.is_away = False
         self.write_fault: WireError | None = None
         self.stream = InMemoryCoordinatorStream()
@@ -106,11 +108,11 @@ class Job:
         """Return Kafka's answer."""
         if self.is_away:
             raise UnavailableError("Kafka is away")
-        return {IN: self.partitions}
+        return {IN: self.partitions, **self.others}
 
     def look(self, config: Config) -> InputsSeen:
         """What the monitor sees."""
-        return InputsSeen(self.counts(config), {IN: "id"})
+        return InputsSeen(self.counts(config), dict.fromkeys(self.others, "id") | self.ids)
 
     @property
     def may_change(self) -> bool:

@@ -49,6 +49,7 @@ from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName, host_of
 from homeport.job_coordinator.model.job_model import TaskMode
 from homeport.job_coordinator.model.list_change import ListChange
+from homeport.job_coordinator.planning.next_model import previous_assignment
 from homeport.job_coordinator.ui.first_screen import listed
 
 
@@ -258,7 +259,9 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
         job.recorded_config(),
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
-        check_model=require_model_here(job.given, key, value, lambda line: warn([line])),
+        check_model=require_model_here(
+            job.given, key, value, lambda line: warn([line]), previous_assignment(job.stream)
+        ),
     )
 
 

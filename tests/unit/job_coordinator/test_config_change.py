@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import pytest
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.settings.config_diff import ConfigDiff
 from homeport.job_coordinator import config_change
 from homeport.job_coordinator.config_change import (
     ConfigChange,
@@ -16,6 +20,9 @@ from homeport.job_coordinator.config_change import (
     refuse_written,
     require_model_here,
 )
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStream, SystemStreamPartition
 
 GOOD = Config(
     {
@@ -94,6 +101,11 @@ def test_a_job_without_stores_has_none_to_name() -> None:
         ("cluster-manager.container.retry.count", "1", "the running job takes it within 2000 ms"),
         ("task.commit.ms", "5", "its containers take it within 2000 ms: nothing restarts"),
         (
+            "task.inputs",
+            "kafka.flights,kafka.more",
+            "takes it within 2000 ms: containers whose tasks get or lose an input restart",
+        ),
+        (
             "my.own.key",
             "5",
             "the former value comes back (--at-once: all actives together, unwatched)",
@@ -131,7 +143,6 @@ def test_before_the_first_deployment_the_file_counts() -> None:
         ("task.spark.driver.memory.mb", "4096", "it must be below cluster-manager"),
         ("stores.planes.changelog", "other.log", "it is 'planes-changelog', and settled once"),
         ("stores.planes.msg.serde", "string", "it is 'json', and settled once a job has state"),
-        ("task.inputs", "kafka.other", "begin from nothing with the new value in the file"),
         ("task.checkpoint.system", "other", "it is 'its default', and settled"),
         ("job.container.count", "5", "at most 4"),
     ],
@@ -141,6 +152,89 @@ def test_a_change_that_breaks_a_rule_is_refused(key: str, value: str, rule: str)
     with pytest.raises(ConfigError, match=rule) as caught:
         changed(key, value)
     assert str(caught.value).startswith(f"{key} = {value!r}")
+
+
+def counts_are(monkeypatch: pytest.MonkeyPatch, **counts: int) -> None:
+    """Kafka has these topics, with so many partitions."""
+    found = {SystemStream("kafka", name): count for name, count in counts.items()}
+    monkeypatch.setattr(config_change, "counts_now", lambda _config: found)
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("kafka.flights,kafka.gone", "must exist, and system 'kafka' has no 'gone'"),
+        ("kafka.flights,kafka.three", "it was \"no task 'Partition 2'\" when the job's state"),
+        ("kafka.like", "and none of the inputs that made its state would stay; add the new"),
+        ("kafka.flights,planes-changelog", "must have the form system.stream"),
+        ("kafka.flights,kafka.planes-changelog", "would be the topic that is an input of"),
+        ("kafka.flights,kafka.like", None),
+        ("kafka.flights,kafka.four", None),
+        ("kafka.flights,kafka.one", None),
+    ],
+)
+def test_another_input_is_judged_by_the_tasks_that_the_job_has(
+    monkeypatch: pytest.MonkeyPatch, value: str, rule: str | None
+) -> None:
+    """COORD, benefit 3: what would mix state up is refused, before it is written."""
+    counts_are(monkeypatch, flights=2, like=2, three=3, four=4, one=1)
+    ssps = [SystemStreamPartition("kafka", "flights", number) for number in range(2)]
+    names = [TaskName(f"Partition {number}") for number in range(2)]
+    before = PreviousAssignment(
+        task_partitions={n: frozenset({ssp}) for n, ssp in zip(names, ssps, strict=True)},
+        changelog_partitions={n: number for number, n in enumerate(names)},
+    )
+    check = require_model_here(GOOD, "task.inputs", value, print, before)
+
+    def change() -> ConfigChange:
+        return checked_change("task.inputs", value, GOOD, GOOD, has_state=True, check_model=check)
+
+    if rule is None:
+        assert change().diff == ConfigDiff(live=("task.inputs",))
+        return
+    with pytest.raises(ConfigError, match=re.escape(rule)):
+        change()
+
+
+OUTPUT = {"task.outputs": "kafka.sums"}
+MODELS = {
+    "task.inputs": "kafka.flights,kafka.models",
+    "stores.models.factory": "rocksdb",
+    "stores.models.key.serde": "string",
+    "stores.models.msg.serde": "string",
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "value", "rule"),
+    [
+        (OUTPUT, "task.inputs", "kafka.flights,kafka.sums", "it is one of task.inputs, and would"),
+        (
+            MODELS,
+            "stores.models.adstore.input",
+            "kafka.models",
+            "is an input already, and its records go to the tasks: store 'models' would lack those",
+        ),
+        (
+            {**MODELS, "stores.models.adstore.input": "kafka.models"},
+            "stores.models.adstore.input",
+            None,
+            "and its records go to store 'models': the tasks would lack those",
+        ),
+        (
+            {"systems.kafka.streams.more.samza.msg.serde": "none-such"},
+            "task.inputs",
+            "kafka.flights,kafka.more",
+            "none-such",
+        ),
+    ],
+)
+def test_an_input_that_is_something_else_is_refused(
+    before: Mapping[str, str], key: str, value: str | None, rule: str
+) -> None:
+    """An output, an input of the tasks, the stream of a store, one without a serde."""
+    with pytest.raises(ConfigError, match=re.escape(rule)):
+        changed(key, value, GOOD.merged(before), GOOD.merged(MODELS))
 
 
 def test_without_state_nothing_is_settled() -> None:
@@ -200,7 +294,7 @@ def test_what_run_job_takes_from_the_file_alone_is_written_there() -> None:
 def test_a_tools_model_is_made_of_what_its_operator_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka's address is the file's; a grouper that the stream alone names is not imported."""
     asked: list[Config] = []
-    monkeypatch.setattr(config_change, "require_model", asked.append)
+    monkeypatch.setattr(config_change, "require_model", lambda config, _: asked.append(config))
     servers = "systems.kafka.consumer.bootstrap.servers"
     lines: list[str] = []
     of_count = require_model_here(GOOD, "job.container.count", "3", lines.append)

@@ -206,6 +206,9 @@ def test_a_running_job_that_is_changed_keeps_its_state(
     wanted = live.wanted(ConfigManager(running.stream).deployed())
     if wanted is None:
         assert live.fault
+    elif wanted["task.inputs"] != FILE["task.inputs"]:
+        with pytest.raises(ConfigError, match=r"task\.inputs"):
+            planner.reconfigured(wanted)
     else:
         assert wanted == FILE or wanted[COUNT] == "9"
 

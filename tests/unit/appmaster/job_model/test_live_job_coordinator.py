@@ -22,6 +22,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager, digest_of
+from homeport.job_coordinator.model.job_model import SystemStream
 from homeport.job_coordinator.planning.input_watch import InputsSeen
 
 
@@ -254,6 +255,80 @@ def test_h6_growth_that_state_cannot_follow_ends_the_job(tmp_path: Path) -> None
     assert end.result == "FAILED"
     assert "grown from 6 to 7 partitions, and the job has state" in end.diagnostics
     assert "\n" not in end.diagnostics
+
+
+MORE = SystemStream("kafka", "more")
+WITH_MORE = FILE.merged({**STORE, "task.inputs": "kafka.in,kafka.more"})
+
+
+def test_an_input_comes_to_a_running_job_with_state_and_goes(tmp_path: Path) -> None:
+    """Containers whose tasks read it restart, no others; its topic is known from then on."""
+    job = Job(tmp_path, FILE.merged(STORE))
+    job.others = {MORE: 2}
+    before = job.job_models.model
+
+    async def scene() -> None:
+        job.live.heard(WITH_MORE)
+        await job.until(lambda: len(job.changes) == 1)
+        assert InputTopicManager(job.stream).ids()[MORE] == "id"
+        await job.some_rounds()
+        job.live.heard(FILE.merged(STORE))
+        await job.until(lambda: len(job.changes) == 2)
+
+    job.play(scene)
+    came, left = job.changes
+    assert not came.restarts_all
+    assert came.rolling is None
+    assert came.why == "changed: task.inputs"
+    assert {*job.events("model-change")[0]["changed"]} == {
+        p for p, c in before.containers.items() if {"Partition 0", "Partition 1"} & {*c.tasks}
+    }
+    assert left.model.containers == before.containers
+    assert job.ends == []
+
+
+@pytest.mark.parametrize(
+    ("others", "inputs", "rule"),
+    [
+        ({MORE: 7}, "kafka.in,kafka.more", "no partition of the changelogs; give it 6 partitions"),
+        ({MORE: 6}, "kafka.more", "none of the inputs that made its state would stay"),
+        ({}, "kafka.in,kafka.more", "the input stream must exist"),
+    ],
+)
+def test_an_input_that_would_move_state_is_refused_and_the_job_goes_on(
+    tmp_path: Path, others: dict[SystemStream, int], inputs: str, rule: str
+) -> None:
+    """The status has one line; a sound value is applied afterwards."""
+    job = Job(tmp_path, FILE.merged(STORE))
+    job.others = others
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({**STORE, "task.inputs": inputs}))
+        await job.until(lambda: job.live.shown().fault is not None)
+        assert rule in str(job.live.shown().fault)
+        job.live.heard(FILE.merged({**STORE, COUNT: "2"}))
+        await job.until(lambda: bool(job.changes))
+
+    job.play(scene)
+    assert job.ends == []
+    assert count_of(job.changes[0]) == 2
+
+
+def test_an_input_that_was_recreated_while_the_job_did_not_read_it_is_refused(job: Job) -> None:
+    """What the job has committed of it is of the topic before; the job goes on without it."""
+    job.others, job.ids = {MORE: 6}, {IN: "id", MORE: "second"}
+    InputTopicManager(job.stream).write({MORE: "first"})
+    job.stream.catch_up()
+
+    async def scene() -> None:
+        job.live.heard(FILE.merged({"task.inputs": "kafka.in,kafka.more"}))
+        await job.until(lambda: job.live.shown().fault is not None)
+        await job.some_rounds()
+
+    job.play(scene)
+    assert "kafka.more was deleted and recreated (its id is second" in str(job.live.shown().fault)
+    assert job.ends == []
+    assert job.changes == []
 
 
 def test_a_recreated_input_ends_the_job(job: Job) -> None:

@@ -121,6 +121,22 @@ def test_state_keeps_its_tasks(tmp_path: Path) -> None:
     assert attempt.made == []
 
 
+def test_state_takes_an_input_that_its_tasks_can_read(tmp_path: Path) -> None:
+    """As many partitions, or a multiple of them: p joins the task of p modulo 4."""
+    attempt = Attempt(tmp_path, FILE.merged(STORE))
+    attempt.counts[MORE] = 8
+    model = attempt.planner.reconfigured(
+        FILE.merged({**STORE, "task.inputs": "kafka.in,kafka.more"})
+    )
+    assert names(model) == names(attempt.job_models.model)
+    for container in model.containers.values():
+        for name, task in container.tasks.items():
+            n = int(name.removeprefix("Partition "))
+            read = [(s.stream, s.partition) for s in task.system_stream_partitions]
+            assert read == [("in", n), ("more", n), ("more", n + 4)]
+            assert task.changelog_partition == n
+
+
 def test_g18_inputs_of_a_job_with_state_expand_into_its_tasks(tmp_path: Path) -> None:
     """G18: 4 partitions become 8; each task reads two, and keeps its changelog partition."""
     attempt = Attempt(tmp_path, FILE.merged(STORE))

@@ -40,15 +40,11 @@ def test_each_key_stands_where_its_liveness_says() -> None:
         },
     )
     assert diff == ConfigDiff(
-        live=("cluster-manager.container.retry.count", "job.container.count"),
+        live=("cluster-manager.container.retry.count", "job.container.count", "task.inputs"),
         retunes_containers=("task.commit.ms",),
         restarts_containers=("systems.k.consumer.fetch.min.bytes",),
         needs_redeploy=("yarn.queue",),
-        never_with_state=(
-            "job.systemstreampartition.grouper.factory",
-            "stores.s.msg.serde",
-            "task.inputs",
-        ),
+        never_with_state=("job.systemstreampartition.grouper.factory", "stores.s.msg.serde"),
     )
     assert not diff.is_empty
 
@@ -111,6 +107,24 @@ def test_a_store_that_comes_or_goes_needs_a_redeploy() -> None:
     assert between(STORE, without) == ConfigDiff(needs_redeploy=names)
 
 
+def test_a_store_without_a_changelog_comes_and_goes_with_a_restart() -> None:
+    """Containers alone read it: all of its keys count at once, or it would be another store."""
+    store = {
+        "stores.a.factory": ROCKSDB,
+        "stores.a.key.serde": "string",
+        "stores.a.msg.serde": "string",
+        "stores.a.adstore.input": "k.a",
+        "stores.a.adstore.key.value.extractor.factory": "m:E",
+        "stores.a.adstore.version.marker.header": "version",
+    }
+    names = tuple(sorted(store))
+    assert between(STORE, {**STORE, **store}) == ConfigDiff(restarts_containers=names)
+    assert between({**STORE, **store}, STORE) == ConfigDiff(restarts_containers=names)
+    other = {**store, "stores.a.adstore.key.value.extractor.factory": "m:F"}
+    diff = between({**STORE, **store}, {**STORE, **other})
+    assert diff == ConfigDiff(needs_redeploy=("stores.a.adstore.key.value.extractor.factory",))
+
+
 def test_effective_keeps_the_keys_that_need_a_redeploy() -> None:
     """Live and restarting keys are as wanted; a redeploy's keys as they run, absent ones absent."""
     running = Config({"job.container.count": "3", "yarn.queue": "a", "task.commit.ms": "1"})
@@ -129,10 +143,10 @@ def test_effective_keeps_the_grouper_of_a_job_with_state(*, has_state: bool) -> 
 
 
 def test_without_a_changelog_one_time_keys_need_a_redeploy() -> None:
-    """No state is mixed up, but topics and tasks are made at a submission."""
-    wanted = Config({"task.inputs": "k.b", "task.checkpoint.system": "other"})
-    diff = ConfigDiff.between(Config({"task.inputs": "k.a"}), wanted)
-    assert diff == ConfigDiff(needs_redeploy=("task.checkpoint.system", "task.inputs"))
+    """No state is mixed up, but topics are made at a submission."""
+    wanted = Config({"job.systemstreampartition.grouper.factory": "other"})
+    diff = ConfigDiff.between(Config(), wanted.merged({"task.checkpoint.system": "other"}))
+    assert diff == ConfigDiff(needs_redeploy=(*wanted, "task.checkpoint.system"))
 
 
 def test_effective_keeps_the_spelling_that_runs() -> None:

@@ -191,6 +191,17 @@ def test_a_task_goes_on_behind_its_checkpoint(
     )
 
 
+def test_the_position_of_an_input_that_has_left_is_committed_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The start writes a checkpoint without it, also where no record comes: it begins on return."""
+    left, known = SystemStreamPartition("elsewhere", "left", 0), dict.fromkeys(SSPS, 15)
+    assert _positions(monkeypatch, known, {}).new == frozenset()
+    found = _positions(monkeypatch, {**known, left: 7}, {})
+    assert found.new == {TASK}
+    assert found.processed() == {TASK: known}
+
+
 def test_records_that_are_gone_fail_the_start_or_are_a_gap(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from own_records import put
 from stream_in_memory import InMemoryCoordinatorStream
 
@@ -17,6 +19,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.one_time_configuration import (
     changed_key,
     changed_tasks,
+    changed_use,
     has_state,
     refusal,
 )
@@ -76,7 +79,6 @@ def test_a_job_has_state_once_a_task_has_a_changelog_partition() -> None:
     ("key", "new"),
     [
         (GROUPER, "all-ssp-to-single-task"),
-        ("task.inputs", "kafka.in,kafka.more"),
         ("stores.s.changelog", "kafka.other"),
         ("stores.s.key.serde", "bytes"),
         ("stores.s.msg.serde", "bytes"),
@@ -119,14 +121,95 @@ def test_an_input_with_more_or_fewer_partitions_makes_other_tasks(
     assert str(found) == str(refusal("task.inputs", *expected))
 
 
-def test_an_input_that_the_job_did_not_have_is_a_change() -> None:
-    """Also one that an old task takes as well; so is an input that is gone."""
-    both = config(task_inputs="kafka.in,kafka.more")
-    found = changed_tasks(BEFORE, model(both, {"in": 4, "more": 1}))
-    assert "task.inputs = " in str(found)
-    assert "it was \"task 'Partition 0' of kafka.in#0\" when" in str(found)
-    gone = changed_tasks(assigned(model(both, {"in": 4, "more": 1})), model(config(), {"in": 4}))
-    assert "it was \"task 'Partition 0' of kafka.in#0, kafka.more#0\" when" in str(gone)
+BOTH = config(task_inputs="kafka.in,kafka.more")
+
+
+@pytest.mark.parametrize("more", [1, 3, 4])
+def test_an_input_that_the_job_did_not_have_is_no_change(more: int) -> None:
+    """It joins the tasks that there are; and it may leave again."""
+    with_more = model(BOTH, {"in": 4, "more": more})
+    assert changed_tasks(BEFORE, with_more) is None
+    assert changed_tasks(assigned(with_more), model(config(), {"in": 4})) is None
+
+
+def test_a_broadcast_input_comes_and_goes() -> None:
+    """Every task reads it, and no key of another input moves."""
+    broad = config(task_broadcast_inputs="kafka.rules#[0-1]")
+    with_rules = model(broad, {"in": 4, "rules": 2})
+    assert changed_tasks(BEFORE, with_rules) is None
+    assert changed_tasks(assigned(with_rules), model(config(), {"in": 4})) is None
+
+
+def test_an_input_that_makes_a_task_of_its_own_is_refused() -> None:
+    """Its task has no changelog partition; one line names what would do."""
+    found = str(changed_tasks(BEFORE, model(BOTH, {"in": 4, "more": 5})))
+    assert "it was \"no task 'Partition 4'\" when" in found
+    assert "no partition of the changelogs; give it 4 partitions, as many as the job has" in found
+
+
+def test_a_task_without_any_input_left_is_refused() -> None:
+    """Nothing would read its state; the line names it."""
+    before = assigned(model(BOTH, {"in": 4, "more": 5}))
+    found = str(changed_tasks(before, model(config(), {"in": 4})))
+    assert found.startswith("task.inputs = \"no task 'Partition 4'\": it was")
+    assert "nothing would read that state any more; leave an input with its partition" in found
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (config(), config(task_inputs="kafka.other")),
+        (
+            config(task_broadcast_inputs="kafka.rules#0"),
+            config(task_inputs="kafka.other", task_broadcast_inputs="kafka.rules#0"),
+        ),
+    ],
+)
+def test_an_input_in_the_place_of_another_is_refused(before: Config, after: Config) -> None:
+    """Whose keys may be elsewhere; a broadcast input, which all tasks read, makes no difference."""
+    counts = {"in": 4, "other": 4, "rules": 1}
+    found = str(changed_tasks(assigned(model(before, counts)), model(after, counts)))
+    assert "and none of the inputs that made its state would stay; add the new input first" in found
+
+
+def test_an_input_that_becomes_a_broadcast_one_is_refused() -> None:
+    """Its keys would be in every task."""
+    before = assigned(model(BOTH, {"in": 2, "more": 2}))
+    broad = config(task_broadcast_inputs="kafka.more#[0-1]")
+    assert changed_tasks(before, model(broad, {"in": 2, "more": 2})) is not None
+
+
+STREAMS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 4), min_size=1)
+GROUPERS = st.sampled_from(["group-by-partition", "group-by-system-stream-partition"])
+
+
+@given(STREAMS, STREAMS, GROUPERS)
+def test_whatever_comes_and_goes_no_key_of_an_input_that_stays_moves(
+    before: dict[str, int], wanted: dict[str, int], grouper: str
+) -> None:
+    """What is accepted leaves each task, its changelog partition and its share of what stays."""
+    after = {name: before.get(name, count) for name, count in wanted.items()}
+    jobs = [
+        config(task_inputs=",".join(f"kafka.{n}" for n in names), **{GROUPER: grouper})
+        for names in (before, after)
+    ]
+    old = assigned(model(jobs[0], before))
+    streams = {SystemStream("kafka", name): count for name, count in after.items()}
+    new = calculate_job_model(jobs[1], streams, old)
+    accepted = changed_tasks(old, new) is None
+    tasks = len(old.task_partitions)
+    stay = [before[name] for name in {*before} & {*after}]
+    fit = all(n <= tasks or n % tasks == 0 for name, n in after.items() if name not in before)
+    if grouper == "group-by-partition" and fit and max(stay, default=0) == tasks:
+        assert accepted
+    if not accepted:
+        return
+    assert new.active_tasks().keys() == old.task_partitions.keys()
+    for name, task in new.active_tasks().items():
+        assert task.changelog_partition == old.changelog_partitions[name]
+        staying = {s for s in old.task_partitions[name] if s.stream in after}
+        assert staying
+        assert {s for s in task.system_stream_partitions if s.stream in before} == staying
 
 
 def grown(*pairs: tuple[int, int]) -> JobModel:
@@ -181,6 +264,46 @@ def test_the_same_job_again_is_no_change(stream: InMemoryCoordinatorStream) -> N
     written = len(stream.log)
     require_unchanged(stream, config().merged({"job.container.count": "2", "task.commit.ms": "1"}))
     assert len(stream.log) == written
+
+
+def test_a_resubmission_may_bring_an_input_and_take_it_away(
+    stream: InMemoryCoordinatorStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that moves state is refused in one line."""
+    counts = {SystemStream("kafka", name): n for name, n in (("in", 2), ("more", 2), ("three", 3))}
+    monkeypatch.setattr(state_check, "counts_now", lambda _config: counts)
+    written = len(stream.log)
+    require_unchanged(stream, BOTH)
+    require_unchanged(stream, config(task_broadcast_inputs="kafka.three#[0-2]"))
+    with pytest.raises(ConfigError, match="give it 2 partitions, as many as the job has tasks"):
+        require_unchanged(stream, config(task_inputs="kafka.in,kafka.three"))
+    assert len(stream.log) == written
+
+
+ADJUNCT = {
+    "task_inputs": "kafka.in,kafka.a,kafka.b",
+    **{f"stores_{name}_factory": "rocksdb" for name in "xy"},
+    **{f"stores_{name}_{part}_serde": "string" for name in "xy" for part in ("key", "msg")},
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ("ab", "ab", None),
+        ("a", "ab", "stores.y.adstore.input = 'kafka.b': the stream is an input already, and its"),
+        ("ab", "a", "stores.y.adstore.input is missing: the stream is an input already, and its"),
+        ("ab", "ba", "its records go to store 'x': store 'y' would lack those before the commit"),
+    ],
+)
+def test_an_input_that_stays_keeps_its_reader(before: str, after: str, line: str | None) -> None:
+    """The tasks, or the one store that it fills: two stores do not swap their inputs either."""
+    filled = [
+        {f"stores_{s}_adstore_input": f"kafka.{name}" for s, name in zip("xy", names, strict=False)}
+        for names in (before, after)
+    ]
+    fault = changed_use(*(config(**ADJUNCT, **more) for more in filled))
+    assert str(line) in str(fault)
 
 
 def test_a_changed_key_is_one_line_with_old_new_and_remedy(
