@@ -216,3 +216,8 @@ def _credentials(jaas: str) -> dict[str, str]:
         f"sasl.{option}": re.sub(r"\\(.)", r"\1", text[1:-1]) if text[0] in "\"'" else text
         for option, text in _JAAS_OPTION.findall(jaas)
     }
+
+
+def policies(text: str) -> frozenset[str]:
+    """Return the policies in a ``cleanup.policy``."""
+    return frozenset(part.strip() for part in text.split(","))

@@ -18,6 +18,11 @@ _TOKENS, _NOTE, _SECRET = "tokens", ".cluster", ".secret"
 TOKEN_VARIABLE = "HOMEPORT_TOKEN_FILE"  # noqa: S105 - the name of a variable that holds a path
 
 
+def is_application(text: str) -> bool:
+    """Return whether ``text`` is the id of an application."""
+    return _APPLICATION.fullmatch(text) is not None
+
+
 def token_path(environment: Mapping[str, str], application_id: str) -> Path:
     """Return where the bearer token of an application is, for its submitter's tools."""
     given = environment.get(TOKEN_VARIABLE, "")
@@ -93,7 +98,7 @@ def application_secret(environment: Mapping[str, str], application_id: str) -> J
 
     The id may come from another program, and need not be one.
     """
-    if _APPLICATION.fullmatch(application_id) is None:
+    if not is_application(application_id):
         return None
     path = token_folder(environment) / KeptToken(application_id).secret_name
     return JobSecret(path.read_bytes()) if path.exists() else None

@@ -75,6 +75,12 @@ class HadoopFiles:
             system, path = self._at(url)
             system.copyToLocalFile(False, path, self._path(f"file://{local}"), True)  # noqa: FBT003 - Java's signature
 
+    def delete(self, url: str) -> None:
+        """Delete the file, or the folder with all that is in it."""
+        with _one_line(url):
+            system, path = self._at(url)
+            system.delete(path, True)  # noqa: FBT003 - Java's signature
+
     def _at(self, url: str) -> tuple[Java, Java]:
         path = self._path(url)
         return path.getFileSystem(self._configuration), path

@@ -32,6 +32,8 @@ from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.system_stream import SystemStream
 
 _DEFAULT_SEGMENT_BYTES = 26214400
+COORDINATOR_TOPICS = "__samza_coordinator_"
+"""The beginning of the name of every job's coordinator stream."""
 CHECKPOINTS_OFF = "none"
 """Value of ``task.checkpoint.factory`` that turns checkpoints off."""
 
@@ -41,7 +43,7 @@ def coordinator_topic(job_name: str, job_id: str) -> str:
 
     Source: COORD, "Coordinator Stream Naming".
     """
-    return f"__samza_coordinator_{job_name.replace('_', '-')}_{job_id.replace('_', '-')}"
+    return f"{COORDINATOR_TOPICS}{job_name.replace('_', '-')}_{job_id.replace('_', '-')}"
 
 
 def checkpoint_topic(job_name: str, job_id: str) -> str:

@@ -146,6 +146,11 @@ def _uses(config: Config) -> Iterator[_Use]:
         yield _Use(key, reporter.stream, "the stream of a metrics reporter")
 
 
+def uses_of(config: Config) -> Iterator[tuple[SystemStream, str]]:
+    """Yield (stream, its use in words) of all streams that the configuration names."""
+    return ((use.stream, use.what) for use in _uses(config))
+
+
 def broadcast_streams(config: Config) -> tuple[SystemStream, ...]:
     """Return the streams of the broadcast inputs; which of their partitions, the grouper reads."""
     found = []

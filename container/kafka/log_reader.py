@@ -16,6 +16,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message,
 from confluent_kafka.admin import OffsetSpec
 
 from homeport.config.errors import UnavailableError
+from homeport.config.kafka_names import policies
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.client_properties import (
@@ -36,7 +37,6 @@ from homeport.job_coordinator.kafka.topics import (
     EARLIEST,
     LATEST,
     TopicAdmin,
-    policies,
     reported_offset,
 )
 from homeport.job_coordinator.kafka.transient_errors import DISCONNECTED, OVERDUE, is_transient

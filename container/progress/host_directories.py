@@ -33,6 +33,7 @@ class DirectoryKind(StrEnum):
     CHECKPOINT = "checkpoint"
     VANISHED_TASK = "vanished task"
     VANISHED_STORE = "vanished store"
+    UNKNOWN = "unknown"
 
 
 class HostRole(StrEnum):

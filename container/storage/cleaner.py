@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+from homeport.config.errors import StoreError
+from homeport.container.progress.deleted_directories import DeletedTopics, deleted_verdict, kind_by
 from homeport.container.progress.host_directories import (
     IN_USE,
     DirectoryKind,
@@ -18,7 +21,8 @@ from homeport.container.progress.host_directories import (
 )
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import DirectoryHeldError
-from homeport.container.storage.host_survey import FoundDirectory, extent_of
+from homeport.container.storage.host_survey import FoundDirectory, extent_of, folders_in, source_of
+from homeport.job_coordinator.history.writer import OWN_NAME
 
 Owners = Callable[[], Mapping[PurePosixPath, Owner]]
 """Returns the owner of each directory, from the coordinator stream as it is at the call."""
@@ -49,11 +53,36 @@ def judge(found: FoundDirectory, owners: Mapping[PurePosixPath, Owner], limit: L
     return Judgement(found, kind, verdict)
 
 
-def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgement, int]:
+Judge = Callable[[FoundDirectory], Judgement]
+"""Returns what becomes of a directory."""
+
+
+def judge_by(owners: Owners, limit: Limit) -> Judge:
+    """Return what judges by the owners of now."""
+    now = owners()
+    return lambda found: judge(found, now, limit)
+
+
+def judge_deleted(topics: DeletedTopics, limit: Limit) -> Judge:
+    """Return what judges directories of a job that was deleted, by the files in them."""
+
+    def judged_now(found: FoundDirectory) -> Judgement:
+        source, is_held = source_of(found.path), found.holder is not None
+        age_ms = limit.now_ms - found.extent.newest_ms
+        verdict = deleted_verdict(
+            source, topics, is_held=is_held, age_ms=age_ms, limit_ms=limit.age_ms
+        )
+        return Judgement(found, kind_by(source), verdict)
+
+    return judged_now
+
+
+def remove(found: FoundDirectory, judges: Callable[[], Judge]) -> tuple[Judgement, int]:
     """Remove ``found`` if that is still allowed, judged again under its lock; return bytes freed.
 
-    A container that opens it meanwhile waits for the lock, finds that the directory is no longer
-    the one that it has locked, and makes a new one.
+    ``judges``: returns what judges by the evidence of the time of the call. A container that opens
+    it meanwhile waits for the lock, finds that the directory is no longer the one that it has
+    locked, and makes a new one.
 
     Raises:
         StoreError: it, or something in it, cannot be removed.
@@ -61,11 +90,11 @@ def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgeme
     try:
         directory = StoreDirectory(found.path, below=found.path.parents[1])
     except DirectoryHeldError:
-        return replace(judge(found, owners(), limit), verdict=IN_USE), 0
+        return replace(judges()(found), verdict=IN_USE), 0
     try:
         # With our own lock file: only the judgement is by that, and not what is shown of it.
         now = replace(found, extent=extent_of(found.path), holder=None)
-        judgement = replace(judge(now, owners(), limit), found=found)
+        judgement = replace(judges()(now), found=found)
         if not judgement.verdict.is_removable:
             return judgement, 0
         directory.remove()
@@ -74,3 +103,19 @@ def remove(found: FoundDirectory, owners: Owners, limit: Limit) -> tuple[Judgeme
     with contextlib.suppress(OSError):
         found.path.parent.rmdir()  # the store's folder, if that was its last task
     return judgement, freed_bytes(now.extent.links)
+
+
+def remove_emptied(folder: Path) -> bool:
+    """Remove the folder of a deleted job, if only its history is left; return whether it is gone.
+
+    StoreError: it cannot be removed.
+    """
+    if not folder.is_dir() or folder.is_symlink() or folders_in(folder):
+        return False
+    try:
+        if any(entry.name != OWN_NAME for entry in folder.iterdir()):
+            return False
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise StoreError(f"{folder}: it cannot be removed: {error.strerror}") from None
+    return True

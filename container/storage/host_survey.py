@@ -10,10 +10,14 @@ from pathlib import Path, PurePosixPath
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
-from homeport.container.progress import offset_file
+from homeport.container.adjunct import recovery
+from homeport.container.adjunct.recovery import META_FILE as ADJUNCT_META
+from homeport.container.progress import offset_file, store_meta
+from homeport.container.progress.deleted_directories import StoreSource
 from homeport.container.progress.host_directories import checkpointed
 from homeport.container.progress.refusal import Refusal, RefusalReason
 from homeport.container.progress.restore import LocalState
+from homeport.container.progress.store_meta import META_FILE as STORE_META
 from homeport.container.storage.directory import DirectoryFiles
 from homeport.container.storage.directory_lock import LOCK_FILE, Holder, lock_holder
 from homeport.container.storage.storage_engines import persistent_engine
@@ -133,6 +137,29 @@ def offset_texts(directory: Path) -> dict[str, str | None]:
         except (OSError, WireError):
             found[name] = None
     return found
+
+
+def source_of(path: Path) -> StoreSource:
+    """Return the log that fills the store in the directory ``path``, by the file that names it."""
+    files = DirectoryFiles(path)
+    try:
+        logged = files.read(STORE_META, store_meta.parse_meta)
+        if logged is not None:
+            stream = logged.changelog.rpartition(" partition ")[0]
+            return _source(STORE_META, logged.version, store_meta.FORMAT, stream, logged.topic_id)
+        filled = files.read(ADJUNCT_META, recovery.parse_meta)
+        if filled is not None:
+            owner = filled.version, recovery.FORMAT, filled.stream, filled.topic_id
+            return _source(ADJUNCT_META, *owner)
+    except (StoreError, WireError) as error:
+        return StoreSource(fault=str(error))
+    return StoreSource(fault=f"it has neither {STORE_META} nor {ADJUNCT_META}: it may be anything")
+
+
+def _source(file: str, version: int, known: int, stream: str, topic_id: str) -> StoreSource:
+    if version == known and stream and topic_id:
+        return StoreSource(stream, topic_id)
+    return StoreSource(fault=f"{file} has format {version}, and {known} is what is read here")
 
 
 def state_found(path: Path, store: StoreConfig, task: TaskModel) -> LocalState:

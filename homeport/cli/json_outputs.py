@@ -16,15 +16,16 @@ import msgspec
 
 from homeport.appmaster.doctor.finding import Finding
 from homeport.cli.host.checkpoint_commands import ShownPosition
-from homeport.cli.host.clean_command import Swept
 from homeport.cli.host.state_dump import ShownPair
 from homeport.cli.host.state_list import ShownDirectory
 from homeport.cli.host.state_verify import ShownAnswer
+from homeport.cli.host.sweep import Swept
 from homeport.cli.job.config_commands import Differences, Values
 from homeport.cli.job.explain_command import Explained
 from homeport.cli.job.job_model_command import ShownJobModel
 from homeport.cli.job.stream_commands import ShownRecord
 from homeport.cli.local.topic_commands import ReadRecord
+from homeport.cli.yarn.job_deletion import Ended
 from homeport.cli.yarn.logs_command import LogLine
 from homeport.config.declarations.reference import ShownKeys
 from homeport.config.settings import samza_job
@@ -62,6 +63,7 @@ OUTPUTS: Mapping[str, Output] = {
     "config show": Output(Form.OBJECT, Values),
     "coordinator-stream show": Output(Form.LINES, ShownRecord),
     "coordinator-stream tail": Output(Form.LINES, ShownRecord),
+    "delete-job": Output(Form.LINES, Ended),
     "doctor": Output(Form.ARRAY, Finding),
     "explain": Output(Form.OBJECT, Explained),
     "job-model": Output(Form.OBJECT, ShownJobModel),

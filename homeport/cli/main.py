@@ -59,6 +59,10 @@ COMMANDS = {
     "coordinator-stream": Command(
         "job.stream_commands", "show the records of a job's coordinator stream, or follow them"
     ),
+    "delete-job": Command(
+        "yarn.delete_job_command",
+        "end a job for good: its topics, directories and nodes; without --apply only show them",
+    ),
     "docs": Command("host.docs_command", "print a page of the documentation of this version"),
     "doctor": Command(
         "yarn.doctor_command",

@@ -64,6 +64,7 @@ class MessageType(StrEnum):
     SET_CHANGELOG_TOPIC = "set-changelog-topic"
     SET_CHECKPOINT_TOPIC = "set-checkpoint-topic"
     SET_INPUT_TOPIC = "set-input-topic"
+    SET_OUTPUT_TOPIC = "set-output-topic"
     SET_INPUT_PARTITIONS = "set-input-partitions"
     SET_PACKAGE = "set-package"
     SET_UPGRADE = "set-upgrade"

@@ -36,7 +36,7 @@ _WAITING_LINES = 10_000
 """How many lines are kept while the history cannot be written; later ones are left out."""
 _MARKED_MS = 5_000
 """A mark of lost lines is made for a time so far ahead, so that each line need not renew it."""
-_OWN_NAME = ".history"
+OWN_NAME = ".history"
 """In the job's folder."""
 _COMMITTED = "transaction-committed"
 _OF_TRANSACTIONS = frozenset({"transaction-ending", _COMMITTED, "commit"})
@@ -54,7 +54,7 @@ def history_directory(
     """Return ``job.history.dir``, by default ``.history`` among the job's state directories."""
     if configured is not None:
         return Path(configured)
-    return Path(logged_store_base_dir) / job_directory_name / _OWN_NAME
+    return Path(logged_store_base_dir) / job_directory_name / OWN_NAME
 
 
 class HistoryWriter:
@@ -200,7 +200,7 @@ class _Series:
     def _begin_segment(self, first_line: int) -> None:
         self._close()
         folder = self._directory.absolute()
-        if folder.name == _OWN_NAME:
+        if folder.name == OWN_NAME:
             make_own_folder(folder, below=folder.parents[1])
         else:
             # ``job.history.dir`` is the operator's: its mode lets others read.

@@ -19,6 +19,7 @@ from confluent_kafka import TopicPartition
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, InvariantViolation
+from homeport.config.kafka_names import policies
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.config.system_stream import SystemStream
@@ -30,7 +31,6 @@ from homeport.job_coordinator.kafka.topics import (
     FoundTopic,
     TopicAdmin,
     TopicSpec,
-    policies,
 )
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager, repair
 from homeport.job_coordinator.metadata.topics import (

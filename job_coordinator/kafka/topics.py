@@ -35,11 +35,9 @@ from confluent_kafka.admin import (
 )
 
 from homeport.config.config import Config
-from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.config.settings.reporters_section import snapshot_reporters
+from homeport.config.kafka_names import policies
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
-from homeport.config.settings.used_systems import declared_outputs
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 from homeport.job_coordinator.model.job_model import SystemStream
@@ -51,7 +49,6 @@ LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # unt
 CONTACT_S = 7.0
 """How long a tool waits for Kafka's first answer: what is there answers, and a user watches."""
 _PATIENCE_S = 3.0
-_BROKERS_DEFAULT = -1
 _T = TypeVar("_T")
 DELETE_RETENTION = "delete.retention.ms"
 """A property of compacted topics: how long they keep deletions."""
@@ -103,11 +100,6 @@ class FoundTopic:
     partitions: int
     replication: int
     config: Mapping[str, str]
-
-
-def policies(text: str) -> frozenset[str]:
-    """Return the policies in a ``cleanup.policy``."""
-    return frozenset(part.strip() for part in text.split(","))
 
 
 def coordinator_topic_spec(job: JobConfig) -> TopicSpec:
@@ -520,33 +512,6 @@ def reported_offset(asked: Future[ListOffsetsResultInfo], timeout_s: float | Non
         why = "the broker did not answer with the offset in time"
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, why))  # noqa: SLF001 - a public name of the library
     return offset
-
-
-def create_outputs(config: Config) -> tuple[str, ...]:
-    """Create missing declared outputs and topics of snapshot reporters, if that is configured.
-
-    An existing topic stays as it is, whatever its number of partitions. Return the names,
-    system.stream, of the new ones.
-
-    ConfigError: Kafka refuses to create one.
-    UnavailableError: Kafka did not answer.
-    """
-    partitions = keys.TASK_OUTPUTS_CREATE_PARTITIONS.read(config)
-    if partitions == 0:
-        return ()
-    made = []
-    declared = [stream for _, stream in declared_outputs(config)]
-    reporters = [reporter.stream for reporter in snapshot_reporters(config)]
-    for stream in dict.fromkeys([*declared, *reporters]):
-        system = SystemConfig.of(config, stream.system)
-        admin = TopicAdmin(system)
-        if admin.partition_counts([stream.stream]):
-            continue
-        replication = system.default_replication_factor or _BROKERS_DEFAULT
-        if admin.create(stream.stream, partitions, replication, {}):
-            made.append(str(stream))
-            _LOG.info("created the output %s with %d partitions", stream, partitions)
-    return tuple(made)
 
 
 class StreamMetadataCache:

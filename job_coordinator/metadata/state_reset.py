@@ -33,6 +33,9 @@ from homeport.job_coordinator.model.wire_form import Number
 OPTION = "--reset-state"
 """The option of run-job that requests a reset, or finishes one that was cut short."""
 
+DELETE = "delete-job"
+"""The command of homeport that ends a job for good, or finishes one that was cut short."""
+
 _KEY = "state-reset"
 
 _REMOVED_TYPES = (
@@ -57,10 +60,11 @@ Records of epochs, ranks and submissions stay, because these numbers may only gr
 
 
 class ResetPhase(StrEnum):
-    """The phases of a reset."""
+    """The phases of a reset. DELETING: no reset follows, as the job is being deleted."""
 
     BEGUN = "begun"
     FINISHED = "finished"
+    DELETING = "deleting"
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,26 @@ class StateResetManager(RecordManager):
         """Write ``reset`` into the stream."""
         self._stream.write([record_of(MessageType.SET_STATE_RESET, _KEY, reset)])
 
+    def restore(self, former: StateReset | None) -> None:
+        """Write ``former`` again, in place of one that was begun and has changed nothing."""
+        kind = MessageType.SET_STATE_RESET
+        gone = wire.tombstone(kind, _KEY)
+        self._stream.write([gone if former is None else record_of(kind, _KEY, former)])
+
     def require_finished(self) -> None:
         """Require that no reset is unfinished.
 
         ConfigError: the last reset is unfinished; nothing may start on the state that it left.
         """
         last = self.read()
+        if last is not None and last.phase is ResetPhase.DELETING:
+            raise ConfigError(
+                DELETE,
+                last.phase.value,
+                f"the deletion of the job began with submission {last.submission} and was not "
+                "finished, and nothing starts on what is left of the job",
+                f"finish it by homeport {DELETE}, or begin from nothing by run-job {OPTION}",
+            )
         if last is not None and last.phase is not ResetPhase.FINISHED:
             raise ConfigError(
                 OPTION,

@@ -229,6 +229,19 @@ class ChangelogTopicManager(RecordManager):
         )
 
 
+class OutputTopicManager(RecordManager):
+    """The outputs that the job has made: set-output-topic. One that was there has no record."""
+
+    def read(self) -> dict[SystemStream, str]:
+        """Return {output: the id of the topic that the job made}, as of the last catch-up."""
+        return _by_stream(read_all(self._stream, MessageType.SET_OUTPUT_TOPIC, _topic_id))
+
+    def write(self, output: SystemStream, topic_id: str) -> None:
+        """Record that the job has made the topic with that id."""
+        kind, values = MessageType.SET_OUTPUT_TOPIC, {"topic-id": topic_id}
+        self._stream.write([CoordinatorStreamMessage(kind, str(output), values)])
+
+
 class CheckpointTopicManager(RecordManager):
     """The topic that holds the job's input positions: set-checkpoint-topic."""
 

@@ -16,7 +16,8 @@ from homeport.job_coordinator.grouper.one_time_configuration import require_same
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
-from homeport.job_coordinator.kafka.topics import StreamMetadataCache, create_outputs
+from homeport.job_coordinator.kafka.output_topics import create_outputs
+from homeport.job_coordinator.kafka.topics import StreamMetadataCache
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
     LocalityManager,
@@ -108,6 +109,6 @@ def create_topics(
         _LOG.warning("%s", line)
     checkpoints.check()
     if not has_outputs:
-        create_outputs(config)
+        create_outputs(config, stream)
     checkpoints.make()
     changelogs.make(partitions)

@@ -114,6 +114,30 @@ class HandoverNodes:
             except NodeExistsError:
                 self._client.set(path, host.encode())
 
+    def exists(self) -> bool:
+        """Return whether the job has a tree."""
+        self._catch_up()
+        return self._client.exists(self._root) is not None
+
+    def delete(self) -> bool:
+        """Delete the job's whole tree; return False where there is none.
+
+        A deletion that is cut off leaves a tree that ``read`` reads as one without versions.
+        """
+        models = self._path(nodes.JOB_MODELS)
+        if self._client.exists(models) is not None:
+            self._client.set(models, nodes.encode_number(0))
+            self._client.delete(models, recursive=True)
+        if not self.exists():
+            return False
+        self._client.delete(self._root, recursive=True)
+        return True
+
+    @property
+    def root(self) -> str:
+        """Return the path of the job's tree."""
+        return self._root
+
     def _catch_up(self) -> None:
         if not self._read_only:  # a read-only server may refuse it
             self._client.sync(self._root)

@@ -6,11 +6,15 @@ import uuid
 
 import pytest
 from job_configs import job_config
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.job.kafka_check import check_kafka
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig
-from homeport.job_coordinator.kafka.topics import TopicAdmin, create_outputs
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.kafka.output_topics import create_outputs
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.topics import OutputTopicManager
 
 
 def test_a_missing_output_is_refused_or_created(kafka: str) -> None:
@@ -23,13 +27,17 @@ def test_a_missing_output_is_refused_or_created(kafka: str) -> None:
         admin.create(name, 2, 1, {})
     with pytest.raises(ConfigError, match=rf"task\.outputs = 'kafka\.{missing}': .*not exist.*; "):
         check_kafka(config)
-    assert create_outputs(config) == ()
+    assert create_outputs(config, InMemoryCoordinatorStream()) == ()
     assert admin.partition_counts([missing]) == {}
 
     creating = config.merged({"task.outputs.create.partitions": "3"})
     check_kafka(creating)
-    assert create_outputs(creating) == (f"kafka.{missing}",)
-    assert create_outputs(creating) == ()
+    stream = InMemoryCoordinatorStream()
+    assert create_outputs(creating, stream) == (f"kafka.{missing}",)
+    assert create_outputs(creating, stream) == ()
+    stream.catch_up()
+    made = {SystemStream("kafka", missing): admin.topic_ids([missing])[missing]}
+    assert OutputTopicManager(stream).read() == made
     counts = admin.partition_counts([missing, f"{there}-out"])
     assert counts == {missing: 3, f"{there}-out": 2}
     check_kafka(config)
@@ -46,4 +54,4 @@ def test_more_replicas_than_brokers_are_refused_with_the_key(kafka: str) -> None
         },
     )
     with pytest.raises(ConfigError, match=r"systems\.kafka\.default\.stream\.replication\.factor"):
-        create_outputs(config)
+        create_outputs(config, InMemoryCoordinatorStream())

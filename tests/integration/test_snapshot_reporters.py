@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 from job_configs import job_config
+from stream_in_memory import InMemoryCoordinatorStream
 from topic_records import committed
 
 from homeport.appmaster.driver.snapshot_sender import SnapshotSender
@@ -15,7 +16,8 @@ from homeport.cli.yarn import preflight
 from homeport.config.config import Config
 from homeport.config.settings.reporters_section import snapshot_reporters
 from homeport.config.settings.sections import SystemConfig
-from homeport.job_coordinator.kafka.topics import TopicAdmin, create_outputs
+from homeport.job_coordinator.kafka.output_topics import create_outputs
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 
 def reporting(kafka: str, topic: str) -> Config:
@@ -43,10 +45,10 @@ def test_run_job_warns_of_the_missing_topic_or_creates_it(kafka: str) -> None:
         f"warning: metrics.reporter.snapshot.stream = 'kafka.{topic}': topic {topic!r} does not "
         f"exist at {kafka}: no snapshot is sent until it is created"
     )
-    assert create_outputs(config) == ()
+    assert create_outputs(config, InMemoryCoordinatorStream()) == ()
     creating = config.merged({"task.outputs.create.partitions": "1"})
     preflight.warn_of_reporters(creating, lines.append)
-    assert create_outputs(creating) == (f"kafka.{topic}",)
+    assert create_outputs(creating, InMemoryCoordinatorStream()) == (f"kafka.{topic}",)
     preflight.warn_of_reporters(config, lines.append)
     assert len(lines) == 1
 

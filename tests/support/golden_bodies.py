@@ -88,6 +88,7 @@ from homeport.job_coordinator.metadata.topics import (
     InputPartitionManager,
     InputTopic,
     InputTopicManager,
+    OutputTopicManager,
 )
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId, TaskName
@@ -314,6 +315,11 @@ RECORDS: Mapping[str, Records] = {
         lambda s: InputTopicManager(s, 2).write({_IN: "id-3"}, {_IN: 17}),
         lambda s: InputTopicManager(s).read(),
         {_IN: InputTopic("id-3", 2, 17)},
+    ),
+    "output-topic": Records(
+        lambda s: OutputTopicManager(s).write(_IN, "id-4"),
+        lambda s: OutputTopicManager(s).read(),
+        {_IN: "id-4"},
     ),
     "input-partitions": Records(
         lambda s: s.write(InputPartitionManager(s).messages({_IN: 4})),

@@ -97,6 +97,7 @@ _RIGHT: dict[str, tuple[str, dict[str, str]]] = {
     "set-package": (_PACKAGE, {"pieces": "1", "bytes": "0"}),
     "set-changelog-topic": ("kafka.counts", {"topic-id": "x", "store": "counts"}),
     "set-state-fact": ("partitions 0", {"0": "Partition 0", "1": "Partition 1"}),
+    "set-output-topic": ("kafka.out", {"topic-id": "x"}),
     "set-input-topic": ("kafka.in", {"topic-id": "x", "submission": "9"}),
     "set-job-model-version": ("job-model", {"version": "1", "digest": "x"}),
 }

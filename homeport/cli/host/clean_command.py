@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import PurePosixPath
-from typing import Annotated
+from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
-
-from homeport.cli.formatting import age, number, size
-from homeport.cli.host.job_on_host import Bases, HostName, JobFolder, place_named, recorded_job
-from homeport.cli.options import AsJson, Named, described, new_app, note, print_item
-from homeport.config.errors import ConfigError, HomeportError, StoreError
-from homeport.config.settings.standalone_section import require_no_migration
-from homeport.container.progress.host_directories import (
-    DirectoryKind,
-    HostRole,
-    Owner,
-    duration_ms,
-    freed_bytes,
+from homeport.cli.formatting import number
+from homeport.cli.host.deleted_state import DeletedState
+from homeport.cli.host.job_on_host import (
+    Bases,
+    HostName,
+    host_named,
+    job_folders_of,
+    place_named,
+    recorded_job,
 )
-from homeport.container.storage.cleaner import Judgement, Limit, Owners, judge, remove
-from homeport.container.storage.host_survey import FoundDirectory, found_directories
+from homeport.cli.host.sweep import Sweep
+from homeport.cli.job.job_view import TIMEOUT_S, has_stream, stream_place
+from homeport.cli.options import AsJson, Named, described, new_app, note, note_origin, print_item
+from homeport.config.config import Config
+from homeport.config.declarations.standalone_keys import ZOOKEEPER
+from homeport.config.errors import ConfigError, StoreError, UnavailableError
+from homeport.config.settings.sections import JobConfig
+from homeport.config.settings.standalone_section import coordinator_of, require_no_migration
+from homeport.container.progress.host_directories import HostRole, Owner, duration_ms
+from homeport.container.storage.cleaner import Limit, judge_by
+from homeport.job_coordinator.kafka.deleted_jobs import DeletedJobs
 from homeport.job_coordinator.model.ids import Host
-from homeport.job_coordinator.model.wire_form import about
 
 app = new_app()
 
@@ -52,30 +53,69 @@ def clean(
     this host, as active or as standby. Removed: stores of tasks that last ran elsewhere, of tasks
     and stores that the job no longer has, and checkpoint directories of Samza's. Whether a store
     has an OFFSET makes no difference: its age is that of its newest file. Each directory is judged
-    again, and removed, under its lock. Other jobs' directories are not looked at. What cannot be
+    again, and removed, under its lock. Of a job that homeport delete-job has ended, all goes whose
+    own file names a topic of the job. Other jobs' directories are not looked at. What cannot be
     removed is said, and the rest goes on; exit code 1. Freed bytes are what the disk gets back.
     """
     limit_ms = duration_ms(older_than)
     if limit_ms is None:
         rule = "it must be a whole number with a unit: s, m, h or d"
         raise ConfigError("--older-than", older_than, rule, "such as 7d")
-    with recorded_job(named.config()) as job, job.tree() as nodes:
+    config = named.config()
+    if not has_stream(config):
+        _clean_deleted(config, host, base, limit_ms, is_applied=apply, as_json=as_json)
+        return
+    with recorded_job(config) as job, job.tree() as nodes:
         require_no_migration(job.view.recorded_config())
         name, folders = place_named(job, host, base)
         if host is None:
             _require_known(job.owners(name, nodes), name)
         limit = Limit(limit_ms, time.time_ns() // 1_000_000)
-        owners = partial(job.owners, name, nodes)
-        sweep = Sweep(job.job.directory_name, owners, limit, is_applied=apply)
+        judges = partial(judge_by, partial(job.owners, name, nodes), limit)
+        sweep = Sweep(job.job.directory_name, judges, limit, is_applied=apply)
         for folder in folders:
-            for outcome in sweep.outcomes(folder):
+            for outcome in sweep.outcomes(folder.path):
                 print_item(outcome, as_json=as_json)
+        _summarise([sweep])
+
+
+def _clean_deleted(
+    config: Config,
+    host: str | None,
+    base: list[Path] | None,
+    limit_ms: int,
+    *,
+    is_applied: bool,
+    as_json: bool,
+) -> None:
+    """Remove what is here of a job that homeport delete-job has ended.
+
+    ConfigError: none has.
+    """
+    job, records = JobConfig.of(config), DeletedJobs(config, TIMEOUT_S)
+    deleted = records.read().get(job.directory_name)
+    if deleted is None:
+        stream_place(config)
+        raise UnavailableError("the job was made while this command looked for it: run it again")
+    name = host_named(config, host, standalone=coordinator_of(config) == ZOOKEEPER)
+    folders = job_folders_of(job, base)
+    where = ", ".join(str(folder.path) for folder in folders)
+    note_origin(f"the record that the job was deleted, on {name}: {where}")
+    state = DeletedState(deleted, folders, is_applied=is_applied, limit_ms=limit_ms)
+    for outcome in state.outcomes():
+        print_item(outcome, as_json=as_json)
+    if is_applied and state.is_whole:
+        records.cleaned(job.directory_name, name)
+    _summarise(state.sweeps)
+
+
+def _summarise(sweeps: Sequence[Sweep]) -> None:
+    """Print what is removed; StoreError: something could not be."""
+    for sweep in sweeps:
         for line in sweep.summary():
             note(line)
-    if sweep.faults:
-        raise StoreError(
-            f"{number(sweep.faults, 'directory', 'directories')} not removed; see above"
-        )
+    if faults := sum(sweep.faults for sweep in sweeps):
+        raise StoreError(f"{number(faults, 'directory', 'directories')} not removed; see above")
 
 
 def _require_known(owners: Mapping[PurePosixPath, Owner], host: Host) -> None:
@@ -90,91 +130,3 @@ def _require_known(owners: Mapping[PurePosixPath, Owner], host: Host) -> None:
             "say by --host what YARN, or job.location-id, calls it, or that it is this one all the "
             "same",
         )
-
-
-class Swept(Struct, frozen=True):
-    """What became of one directory, for a script."""
-
-    path: Annotated[str, about("of the directory")]
-    kind: Annotated[DirectoryKind, about("what it holds")]
-    outcome: Annotated[str, about("kept, removed, would be removed, or not removed")]
-    reason: Annotated[str, about("why")]
-    bytes: Annotated[int, about("its size")]
-    age_ms: Annotated[int, about("since its newest file was written")]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one directory, and why; ``age_ms``: of its newest file."""
-
-    judgement: Judgement
-    what: str
-    reason: str
-    age_ms: int
-
-    def shown(self) -> Swept:
-        """Return it for a script."""
-        found, kind = self.judgement.found, self.judgement.kind
-        path, taken = str(found.path), found.extent.size_bytes
-        return Swept(path, kind, self.what, self.reason, taken, self.age_ms)
-
-    def __str__(self) -> str:
-        """For people."""
-        found = self.judgement.found
-        held = f", open by {found.holder}" if found.holder else ""
-        extent = f"{size(found.extent.size_bytes)}, newest file {age(self.age_ms)} old"
-        return f"{found.name}: {self.what}: {self.reason}; {extent}{held}"
-
-
-class Sweep:
-    """What one run of the command finds and removes."""
-
-    def __init__(self, name: str, owners: Owners, limit: Limit, *, is_applied: bool) -> None:
-        """Look at nothing yet; ``name`` is the job's, for people."""
-        self._name = name
-        self._owners = owners
-        self._limit = limit
-        self._is_applied = is_applied
-        self._kept: Counter[str] = Counter()
-        self._removed: Counter[str] = Counter()
-        self._links: list[tuple[tuple[int, int], int, int]] = []
-        self._freed = 0
-        self.faults = 0
-
-    def outcomes(self, folder: JobFolder) -> Iterator[Outcome]:
-        """Yield each directory of the job below ``folder`` and what became of it."""
-        owners = self._owners()
-        for found in found_directories(folder.path):
-            judgement, fault = judge(found, owners, self._limit), None
-            if judgement.verdict.is_removable:
-                try:
-                    judgement = self._removed_now(found, judgement)
-                except HomeportError as error:
-                    fault = str(error)
-                    self.faults += 1
-            what, is_removed = "not removed" if fault else "kept", False
-            if judgement.verdict.is_removable and fault is None:
-                what, is_removed = "removed" if self._is_applied else "would be removed", True
-            counter = self._removed if is_removed else self._kept
-            counter[found.name.parent.name] += found.extent.size_bytes
-            age_ms = self._limit.now_ms - found.extent.newest_ms
-            yield Outcome(judgement, what, fault or judgement.verdict.reason, age_ms)
-
-    def _removed_now(self, found: FoundDirectory, judgement: Judgement) -> Judgement:
-        if not self._is_applied:
-            self._links.extend(found.extent.links)
-            return judgement
-        judgement, freed = remove(found, self._owners, self._limit)
-        self._freed += freed
-        return judgement
-
-    def summary(self) -> Iterator[str]:
-        """Yield bytes per store, and what the disk got or would get back."""
-        for store in sorted({*self._kept, *self._removed}):
-            gone = "removed" if self._is_applied else "to be removed"
-            kept, removed = size(self._kept[store]), size(self._removed[store])
-            yield f"{self._name}/{store}: {kept} kept, {removed} {gone}"
-        if self._is_applied:
-            yield f"freed {size(self._freed)}"
-        else:
-            yield f"would free {size(freed_bytes(self._links))}; --apply removes"

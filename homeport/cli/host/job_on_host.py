@@ -274,10 +274,10 @@ def _below(base: Path, job: JobConfig, given_by: str) -> JobFolder:
     return JobFolder(folder, base)
 
 
-def host_named(job: RecordedJob, name: str | None) -> Host:
+def host_named(given: Config, name: str | None, *, standalone: bool) -> Host:
     """Return the name of this host in localities; ``name``: the operator's option."""
-    if is_standalone(job.view.given, job.view.stream):
-        return Host(name or location_of(job.view.given, os.environ, socket.gethostname()))
+    if standalone:
+        return Host(name or location_of(given, os.environ, socket.gethostname()))
     return host_of(name or os.environ.get("NM_HOST") or socket.gethostname())
 
 
@@ -285,6 +285,8 @@ def place_named(
     job: RecordedJob, host: str | None, bases: list[Path] | None
 ) -> tuple[Host, list[JobFolder]]:
     """Return host and folders that the operator's options name, and print them."""
-    name, folders = host_named(job, host), job_folders_of(job.job, bases)
+    standalone = is_standalone(job.view.given, job.view.stream)
+    name = host_named(job.view.given, host, standalone=standalone)
+    folders = job_folders_of(job.job, bases)
     note_origin(f"{job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
     return name, folders

@@ -110,15 +110,22 @@ class JobView:
         return config.merged({k: recorded[k] for k in secret})
 
 
+def has_stream(config: Config) -> bool:
+    """Return whether the job has a coordinator stream."""
+    job = JobConfig.of(config)
+    admin = TopicAdmin(SystemConfig.of(config, job.coordinator_system), CONTACT_S)
+    return job.coordinator_topic in admin.partition_counts([job.coordinator_topic])
+
+
 def stream_place(config: Config) -> tuple[SystemConfig, JobConfig]:
     """Return the system of the coordinator stream, and the job; ConfigError where it has none."""
     job = JobConfig.of(config)
     system = SystemConfig.of(config, job.coordinator_system)
-    topic = job.coordinator_topic
-    if not TopicAdmin(system, CONTACT_S).partition_counts([topic]):
+    if not has_stream(config):
         raise keys.JOB_NAME.error(
             job.name,
-            f"the job has no coordinator stream ({topic!r} at {system.bootstrap_servers})",
+            f"the job has no coordinator stream ({job.coordinator_topic!r} at "
+            f"{system.bootstrap_servers})",
             "run the job once with run-job, or correct job.name and job.id",
         )
     return system, job

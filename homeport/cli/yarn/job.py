@@ -13,6 +13,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
     ResourceManagerRest,
 )
 from homeport.appmaster.yarn.submission import application_name, job_tag
+from homeport.cli.job.job_view import has_stream
 from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -20,12 +21,16 @@ from homeport.config.declarations.operators_file import taking_back
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.settings.standalone_section import require_never_standalone
-from homeport.job_coordinator.client_files import application_secret, read_token, token_path
+from homeport.job_coordinator.client_files import (
+    application_secret,
+    is_application,
+    read_token,
+    token_path,
+)
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_limit import producer_limit, record_limit
-from homeport.job_coordinator.kafka.topics import CONTACT_S, TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
 
@@ -81,6 +86,16 @@ class Job:
                 "stop it by --operation=kill, or give this job another job.id",
             )
 
+    def ended_applications(self, stream: CoordinatorStream) -> list[str]:
+        """Return its applications that have ended, also those that YARN has forgotten.
+
+        ``stream``: read to its head; the job does not run.
+        """
+        tag = job_tag(self.config)
+        known = (a for a in self.yarn.applications(self.name) if tag in a.tags)
+        ended = {a.application_id for a in known if not a.is_active}
+        return sorted({*ended, *filter(is_application, self._named_applications(stream))})
+
     def require_free(self, store: CoordinatorStreamStore) -> None:
         """Require that the stream is the job's own, and that it runs neither here nor elsewhere."""
         store.require_own()
@@ -101,9 +116,7 @@ class Job:
 
     def has_stream(self) -> bool:
         """Return whether there is a coordinator stream."""
-        job = JobConfig.of(self.config)
-        admin = TopicAdmin(SystemConfig.of(self.config, job.coordinator_system), CONTACT_S)
-        return job.coordinator_topic in admin.partition_counts([job.coordinator_topic])
+        return has_stream(self.config)
 
     def record_limit(self) -> int:
         """Return the bytes of the largest record that its coordinator stream takes."""

@@ -54,12 +54,8 @@ from homeport.config.settings.validation import validate
 from homeport.job_coordinator.client_files import forget_token
 from homeport.job_coordinator.config_change import refuse_written
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import (
-    TopicAdmin,
-    coordinator_topic_spec,
-    create_outputs,
-    topics_of,
-)
+from homeport.job_coordinator.kafka.output_topics import create_outputs
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
@@ -205,7 +201,7 @@ def submit_once(
                 reset(number, store)
             # Those of an upgrade of an earlier deployment: none is wanted by this one.
             JobPackageManager(store).forget()
-            if created := create_outputs(config):
+            if created := create_outputs(config, store):
                 note(f"created: {', '.join(created)}")
             submission = Submission(
                 config=config,

@@ -16,6 +16,7 @@ The directories of the old state are known by their changelog's topic id (STORE-
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 
 from homeport.appmaster.job_model.takeover import outrank, stream_of
@@ -27,7 +28,8 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.job_model_calculator import input_streams
-from homeport.job_coordinator.kafka.topics import TopicAdmin, policies
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.state_reset import (
@@ -38,9 +40,8 @@ from homeport.job_coordinator.metadata.state_reset import (
     state_removed,
 )
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.planning.deletion import changelogs_of, deleting_changelogs, fault_of
 from homeport.job_coordinator.planning.next_model import create_topics
-
-_COMPACT = "compact"
 
 
 def reset_rank(submission: int) -> Rank:
@@ -61,29 +62,11 @@ def state_topics(*configs: Config) -> dict[SystemStream, SystemConfig]:
 
 
 def _topics_of(config: Config) -> Iterator[SystemStream]:
-    yield from (changelog for _, changelog in _changelogs_of(config))
+    yield from (changelog for _, changelog in changelogs_of(config))
     if keys.JOB_NAME.is_set(config):
         task = TaskConfig.of(config)
         if task.checkpoint_enabled:
             yield SystemStream(task.checkpoint_system, task.checkpoint_topic)
-
-
-def _changelogs_of(config: Config) -> Iterator[tuple[str, SystemStream]]:
-    for name, text in config.items():
-        parts = keys.STORE_CHANGELOG.parts_of(name)
-        if parts is not None and text.strip():
-            system = keys.JOB_CHANGELOG_SYSTEM.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
-            changelog = SystemStream.parse(text) or SystemStream(system or "", text.strip())
-            yield parts[0], changelog
-
-
-def _deleting_changelogs(config: Config) -> Iterator[SystemStream]:
-    """Yield those that are meant to delete by age: by a time to live, or by their policy."""
-    for store, changelog in _changelogs_of(config):
-        ttl_ms = keys.ROCKSDB_TTL_MS.find(config, store)
-        policy = config.get_str(keys.STORE_CHANGELOG_KAFKA.named(store, "cleanup.policy"), "")
-        if (ttl_ms is not None and ttl_ms >= 0) or "delete" in policies(policy):
-            yield changelog
 
 
 def check_topics(
@@ -95,26 +78,41 @@ def check_topics(
     did. ConfigError where a topic does not, and is perhaps named by mistake.
     """
     inputs = set(input_streams(config))
-    deleting = {*_deleting_changelogs(before), *_deleting_changelogs(config)}
+    deleting = {*deleting_changelogs(before), *deleting_changelogs(config)}
     for topic, system in topics.items():
         admin = TopicAdmin(system)
         if topic.stream not in admin.partition_counts([topic.stream]):
             continue
         policy = admin.topic_config(topic.stream).get("cleanup.policy", "")
-        looks_right = _COMPACT in policies(policy) or topic in deleting
-        if looks_right and topic not in inputs:
+        fault = fault_of(topic, policy, inputs, deleting)
+        if fault is None:
             continue
-        rule = (
-            "it is an input of the job"
-            if looks_right
-            else f"its cleanup.policy is {policy!r}, which is no changelog's"
-        )
         raise ConfigError(
             "topic",
             str(topic),
-            f"a reset of the state would delete it, and {rule}",
+            f"a reset of the state would delete it, and {fault}",
             "name another changelog, or delete the topic yourself",
         )
+
+
+@contextlib.contextmanager
+def taking_over(
+    config: Config, rank: Rank, phase: ResetPhase
+) -> Iterator[tuple[CoordinatorStreamStore, Config]]:
+    """Yield the job's stream, which ``rank`` alone writes, and what the job ran with.
+
+    The stream says before that ``phase`` has begun; afterwards no incarnation that was ever
+    permitted commits anything. Errors as of ``reset``.
+    """
+    with stream_of(config, rank) as stream:
+        stream.fence()
+        stream.bootstrap()
+        before = with_own_places(ConfigManager(stream).read(), config)
+        permitted_incarnations(stream)  # a record that cannot be read is reported before all else
+        StateResetManager(stream).write(StateReset(rank.submission, phase))
+        outrank(config, stream, rank)
+        fence_everybody(stream, config.merged(before))
+        yield stream, before
 
 
 def reset(
@@ -134,16 +132,8 @@ def reset(
     over; so has what remains of the reset. HomeportError: the reset is not finished; the next
     one has to be.
     """
-    with stream_of(config, reset_rank(submission)) as stream:
-        stream.fence()
-        stream.bootstrap()
-        before = with_own_places(ConfigManager(stream).read(), config)
-        resets = StateResetManager(stream)
+    with taking_over(config, reset_rank(submission), ResetPhase.BEGUN) as (stream, before):
         topics = state_topics(before, config)
-        permitted_incarnations(stream)  # a record that cannot be read is reported before all else
-        resets.write(StateReset(submission, ResetPhase.BEGUN))
-        outrank(config, stream, reset_rank(submission))
-        fence_everybody(stream, config.merged(before))
         stream.write(state_removed(stream))
         for topic, kafka in topics.items():
             require_newest()
@@ -152,5 +142,5 @@ def reset(
         if model is not None:
             create_topics(model, stream)
         ConfigManager(stream).replace(config, source)
-        resets.write(StateReset(submission, ResetPhase.FINISHED))
+        StateResetManager(stream).write(StateReset(submission, ResetPhase.FINISHED))
     return tuple(topics)

@@ -116,6 +116,7 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     MessageType.SET_CHANGELOG_TOPIC: [[_of(MessageType.SET_CHANGELOG_TOPIC, "kafka.s")]],
     MessageType.SET_CHECKPOINT_TOPIC: [[_of(MessageType.SET_CHECKPOINT_TOPIC, "kafka.c")]],
     MessageType.SET_INPUT_TOPIC: [[_of(MessageType.SET_INPUT_TOPIC, "kafka.in")]],
+    MessageType.SET_OUTPUT_TOPIC: [[_of(MessageType.SET_OUTPUT_TOPIC, "kafka.out")]],
     MessageType.SET_INPUT_PARTITIONS: [[_of(MessageType.SET_INPUT_PARTITIONS, "kafka.in")]],
     MessageType.SET_PACKAGE: [[_of(MessageType.SET_PACKAGE, "ab", pieces="9")]],
     MessageType.SET_AUDITED: [[_of(MessageType.SET_AUDITED, "set-config", offset="x")]],

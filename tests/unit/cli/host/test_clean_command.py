@@ -9,18 +9,17 @@ from pathlib import Path
 import pytest
 from another_user import open_folder, unprivileged
 
-from homeport.cli.host.clean_command import Sweep
-from homeport.cli.host.job_on_host import JobFolder
+from homeport.cli.host.sweep import Sweep
 from homeport.cli.main import run
 from homeport.config.errors import ConfigError
-from homeport.container.storage.cleaner import Limit
+from homeport.container.storage.cleaner import Limit, judge_by
 
 DAY_MS = 86_400_000
 
 
 def _sweep(*, is_applied: bool) -> Sweep:
     limit = Limit(7 * DAY_MS, time.time_ns() // 1_000_000)
-    return Sweep("mine-1", dict, limit, is_applied=is_applied)
+    return Sweep("mine-1", lambda: judge_by(dict, limit), limit, is_applied=is_applied)
 
 
 def _old(folder: Path, name: str, size: int = 100_000) -> Path:
@@ -44,7 +43,7 @@ def test_a_directory_that_cannot_be_removed_does_not_keep_the_others(tmp_path: P
             (folder / "a" / "Partition_0").chmod(0o555)
         sweep = _sweep(is_applied=True)
         with unprivileged():
-            first, other = map(str, sweep.outcomes(JobFolder(folder, None)))
+            first, other = map(str, sweep.outcomes(folder))
         assert first.startswith("a/Partition_0: not removed: ")
         assert other.startswith("b/Partition_0: removed: the job has no such store")
         assert (sweep.faults, second.exists()) == (1, False)
@@ -60,7 +59,7 @@ def test_a_dry_run_prints_the_space_it_would_free(tmp_path: Path) -> None:
     second.mkdir()
     (second / "000008.sst").hardlink_to(first / "000008.sst")
     sweep = _sweep(is_applied=False)
-    rows = [outcome.shown() for outcome in sweep.outcomes(JobFolder(tmp_path, None))]
+    rows = [outcome.shown() for outcome in sweep.outcomes(tmp_path)]
     assert [row.outcome for row in rows] == ["would be removed"] * 2
     assert list(sweep.summary())[-1] == "would free 100.0 KB; --apply removes"
     assert first.is_dir()

@@ -18,7 +18,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.progress.host_directories import DirectoryKind, HostRole, Owner
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
-from homeport.container.storage.cleaner import Limit, judge, remove
+from homeport.container.storage.cleaner import Limit, judge, judge_by, remove
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import (
     LOCK_FILE,
@@ -174,7 +174,7 @@ def test_an_old_directory_goes_with_its_lock_and_its_stores_folder(tmp_path: Pat
     os.utime(path / "OFFSET", (1, 1))
     (found,) = found_directories(tmp_path)
     assert judge(found, {}, _limit()).verdict.is_removable
-    judgement, freed = remove(found, dict, _limit())
+    judgement, freed = remove(found, lambda: judge_by(dict, _limit()))
     assert judgement.verdict.is_removable
     assert judgement.found is found  # without the lock file of the removal
     assert freed >= 10_000
@@ -207,10 +207,10 @@ def test_a_directory_is_judged_again_under_the_lock(tmp_path: Path) -> None:
     """A task that has come home, or has written, since the first look has its state."""
     path = _old(tmp_path)
     (found,) = found_directories(tmp_path)
-    judgement, freed = remove(found, lambda: _owners(HostRole.ACTIVE), _limit())
+    judgement, freed = remove(found, lambda: judge_by(lambda: _owners(HostRole.ACTIVE), _limit()))
     assert (judgement.verdict.is_removable, freed) == (False, 0)
     (path / "new.sst").write_bytes(b"")
-    judgement, _ = remove(found, lambda: _owners(HostRole.ELSEWHERE), _limit())
+    judgement, _ = remove(found, lambda: judge_by(lambda: _owners(HostRole.ELSEWHERE), _limit()))
     assert not judgement.verdict.is_removable
     assert (path / "data.sst").exists()
 
@@ -224,7 +224,7 @@ def test_a_directory_in_use_is_seen_and_kept(tmp_path: Path) -> None:
     assert found.holder is not None
     assert found.holder.pid == os.getpid()
     assert judge(found, {}, _limit(0)).verdict.reason == "in use"
-    judgement, _ = remove(found, dict, _limit(0))
+    judgement, _ = remove(found, lambda: judge_by(dict, _limit(0)))
     assert judgement.verdict.reason == "in use"
     held.release()
     assert lock_holder(path) is None

@@ -51,6 +51,26 @@ def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorS
     manager.require_finished()
 
 
+def test_nothing_starts_before_a_deletion_has_finished(stream: InMemoryCoordinatorStream) -> None:
+    """One line that says by which command; a deletion that was refused leaves what was before."""
+    manager = StateResetManager(stream)
+    finished = StateReset(3, ResetPhase.FINISHED)
+    for former in (None, finished):
+        manager.write(StateReset(4, ResetPhase.DELETING))
+        stream.catch_up()
+        with pytest.raises(ConfigError) as caught:
+            manager.require_finished()
+        assert str(caught.value) == (
+            "delete-job = 'deleting': the deletion of the job began with submission 4 and was not "
+            "finished, and nothing starts on what is left of the job; finish it by homeport "
+            "delete-job, or begin from nothing by run-job --reset-state"
+        )
+        manager.restore(former)
+        stream.catch_up()
+        assert manager.read() == former
+        manager.require_finished()
+
+
 def test_a_damaged_record_of_a_reset_is_reported(stream: InMemoryCoordinatorStream) -> None:
     """Whether it has finished cannot be guessed."""
     StateResetManager(stream).write(StateReset(1, ResetPhase.BEGUN))

@@ -22,6 +22,7 @@ from homeport.job_coordinator.metadata.topics import (
     InputPartitionManager,
     InputTopic,
     InputTopicManager,
+    OutputTopicManager,
     left_behind,
     lost_input,
     lost_positions,
@@ -91,6 +92,19 @@ def test_checkpoint_topics_are_read_as_they_were_written(stream: InMemoryCoordin
     manager.write(OTHER, "id-2")
     assert [m.key for m in stream.catch_up()] == [str(OTHER)]
     assert (manager.read(TOPIC), manager.read(OTHER)) == ("id-1", "id-2")
+
+
+def test_outputs_that_the_job_made_are_known_through_a_reset(
+    stream: InMemoryCoordinatorStream,
+) -> None:
+    """Each by its id; a reset of the state leaves outputs as they are."""
+    manager = OutputTopicManager(stream)
+    manager.write(TOPIC, "id-1")
+    (message,) = stream.catch_up()
+    assert (message.type, message.key) == ("set-output-topic", str(TOPIC))
+    assert message.values == {"topic-id": "id-1"}
+    put(stream, *state_removed(stream))
+    assert manager.read() == {TOPIC: "id-1"}
 
 
 def test_a_reset_takes_the_topics_away(stream: InMemoryCoordinatorStream) -> None:

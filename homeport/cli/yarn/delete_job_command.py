@@ -1,0 +1,187 @@
+"""``homeport delete-job``: ends a job for good."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE, ResourceManagerRest
+from homeport.cli.formatting import number
+from homeport.cli.host.deleted_state import DeletedState, clean_command_of, own_folders_of
+from homeport.cli.host.job_on_host import Bases, HostName, host_named
+from homeport.cli.job.job_view import (
+    TIMEOUT_S,
+    has_stream,
+    is_standalone,
+    open_stream,
+    stream_place,
+)
+from homeport.cli.options import AsJson, Named, NamedJob, described, new_app, note, print_item
+from homeport.cli.yarn import submission_claim
+from homeport.cli.yarn.job import Job
+from homeport.cli.yarn.job_deletion import Ended, JobEnd, Outcome, directories, hosts_left
+from homeport.cli.yarn.state_reset import taking_over
+from homeport.cli.yarn.waiting import Waiter
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.standalone_keys import LOCAL
+from homeport.config.errors import HomeportError, UnansweredError
+from homeport.config.settings.sections import JobConfig
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.epochs import Rank
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateResetManager
+from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
+
+_CLAIM_LIMIT_S = 30.0
+
+app = new_app()
+
+
+@app.command(name="delete-job")
+@described(
+    apply="Delete; without it, only say what would be deleted.",
+    keep_outputs="Keep the outputs that the job has made.",
+)
+def delete_job(
+    *,
+    named: Named,
+    apply: bool = False,
+    keep_outputs: bool = False,
+    base: Bases = None,
+    host: HostName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ends a job for good: deletes what it has in Kafka, ZooKeeper, YARN and on this host.
+
+    A line each, with the reason. Deleted: the checkpoint topic, the changelogs, the outputs that
+    the job has made by task.outputs.create.partitions, the nodes in ZooKeeper, files of ended
+    applications, the directories of its stores on this host; last the coordinator stream. Kept:
+    inputs, outputs that were there before the job, and a topic that another job of that Kafka
+    names. Refused while anything of the job runs. A deletion that was cut off is finished by the
+    same command, and nothing starts the job meanwhile. On other hosts directories are removed
+    there, by the command that the line of the host has, or by homeport clean --all-jobs. Exit code
+    3: all is done that can be done from here, and something is left, as its line says.
+    """
+    config = named.config()
+    command, folders = clean_command_of(named), own_folders_of(JobConfig.of(config), base)
+    if not has_stream(config):
+        _finish(named, config, _deleted_before(config), base, host, apply=apply, as_json=as_json)
+        return
+    with ExitStack() as opened:
+        _, store = opened.enter_context(open_stream(config))
+        standalone = is_standalone(config, store)
+        own = host_named(config, host, standalone=standalone)
+        nodes = _nodes_of(config, store, opened, standalone=standalone)
+        yarn = _yarn_of(config, store, standalone=standalone)
+        end = JobEnd(config, store, nodes, yarn, own, folders, command, keep_outputs)
+        end.require_at_rest()
+        if not apply:
+            end.look()
+            _print(end.plan(), as_json=as_json)
+            note("nothing was deleted; --apply deletes")
+            return
+        left = _carried_out(store, end, as_json=as_json)
+    # Not before: a client that has the topic open could make it again.
+    left += _print(end.delete_stream(), as_json=as_json)
+    _require_none(left)
+
+
+def _carried_out(store: CoordinatorStreamStore, end: JobEnd, *, as_json: bool) -> int:
+    """Delete all but the coordinator stream; return how many things are left."""
+    claim = submission_claim.take_number(
+        store,
+        uuid.uuid4().hex,
+        lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("a run-job is submitting this job"),
+        end.require_at_rest,
+    )
+    try:
+        former = StateResetManager(store).read()
+        rank = Rank(claim, "delete-job", 0)
+        with taking_over(end.config, rank, ResetPhase.DELETING) as (stream, _):
+            try:
+                end.require_at_rest()
+            except HomeportError:
+                StateResetManager(stream).restore(former)
+                raise
+            end.fence_standalone()
+            end.look()
+            newest = partial(submission_claim.require_newest, store, claim)
+            return _print(end.carry_out(newest), as_json=as_json)
+    except BaseException:
+        submission_claim.withdraw(store, claim)
+        raise
+
+
+def _print(ended: Iterable[Ended], *, as_json: bool) -> int:
+    """Print each; return how many are left."""
+    left = 0
+    for item in ended:
+        print_item(item, as_json=as_json)
+        left += item.outcome is Outcome.LEFT
+    return left
+
+
+def _require_none(left: int) -> None:
+    if left:
+        raise UnansweredError(
+            f"the job is deleted but for {number(left, 'thing')} that this command does not reach: "
+            "see the lines with left"
+        )
+
+
+def _nodes_of(
+    config: Config, store: CoordinatorStreamStore, opened: ExitStack, *, standalone: bool
+) -> HandoverNodes | None:
+    """Open the job's tree; None: it runs elsewhere, and the file names no ZooKeeper."""
+    if not standalone and not keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config):
+        return None
+    factory = keys.JOB_COORDINATOR_FACTORY.name
+    found = ConfigManager(store).read().merged(dict(config))
+    named = Config({key: value for key, value in found.items() if key != factory})
+    return opened.enter_context(handover_nodes(named, TIMEOUT_S))
+
+
+def _yarn_of(config: Config, store: CoordinatorStreamStore, *, standalone: bool) -> Job | None:
+    """Return the job on YARN; None: it ran elsewhere last, and no YARN is named."""
+    factory = keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(store).read())
+    if (standalone or factory == LOCAL) and CONF_DIR_VARIABLE not in os.environ:
+        return None
+    return Job(config, ResourceManagerRest.from_environment(os.environ), config)
+
+
+def _deleted_before(config: Config) -> DeletedJob:
+    """Return the record of the job; ConfigError: there was never such a job."""
+    folder = JobConfig.of(config).directory_name
+    found = DeletedJobs(config, TIMEOUT_S).read().get(folder)
+    if found is None:
+        stream_place(config)
+        raise UnansweredError("the job was made while this command looked for it: run it again")
+    return found
+
+
+def _finish(
+    named: NamedJob,
+    config: Config,
+    deleted: DeletedJob,
+    base: list[Path] | None,
+    host: str | None,
+    *,
+    apply: bool,
+    as_json: bool,
+) -> None:
+    """Do what is left of a deletion that has deleted the coordinator stream."""
+    note("the job was deleted before")
+    folders = own_folders_of(JobConfig.of(config), base)
+    state = DeletedState(deleted, folders, is_applied=apply)
+    left = _print(directories(state), as_json=as_json)
+    own = host_named(config, host, standalone=False)
+    done = frozenset({str(own)} if folders and state.is_whole else ())
+    left += _print(hosts_left(deleted, done, clean_command_of(named)), as_json=as_json)
+    if apply:
+        _require_none(left)

@@ -1,0 +1,329 @@
+"""``homeport delete-job``: what a job has left anywhere, and how it is deleted.
+
+Order, each step safe to be done again, as a command that is killed leaves the rest to the next one:
+
+1. the coordinator stream says that the job is being deleted: nothing starts any more
+2. as in a reset of the state (safety S4), the rank of an AM attempt is taken, all epochs are
+   raised, all incarnations are fenced; whether anything runs is looked at once more
+3. the Kafka gets the record of the deleted job, by which its directories are known on any host
+4. topics, the tree in ZooKeeper, directories of this host, and files of ended applications go
+5. the coordinator stream, which knows all this, goes last
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Struct
+
+from homeport.appmaster.lease.fencing import fence_all
+from homeport.appmaster.yarn.hadoop_files import hadoop_files
+from homeport.appmaster.yarn.kerberos import kerberos_login
+from homeport.cli.host.deleted_state import DeletedState
+from homeport.cli.host.job_on_host import JobFolder
+from homeport.cli.job.job_view import TIMEOUT_S, running_job
+from homeport.cli.yarn.job import Job
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.operators_file import with_own_places
+from homeport.config.errors import HomeportError
+from homeport.config.settings.sections import COORDINATOR_TOPICS, JobConfig, SystemConfig
+from homeport.config.settings.standalone_section import require_no_migration
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.client_files import forget_token
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
+from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
+from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
+from homeport.job_coordinator.metadata.topics import InputTopicManager
+from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.model.wire_form import about
+from homeport.job_coordinator.planning.deletion import (
+    Fate,
+    FoundTopic,
+    OtherJobs,
+    OwnTopic,
+    fates,
+    own_topics,
+    uses_in_words,
+)
+from homeport.job_coordinator.standalone.handover import (
+    last_plan,
+    require_none_registered,
+    to_fence,
+)
+from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes
+
+_STAGING = ".skein"
+
+
+class Kind(StrEnum):
+    """What a job has somewhere."""
+
+    TOPIC = "topic"
+    TREE = "tree"
+    DIRECTORY = "directory"
+    FILES = "files"
+    HOST = "host"
+
+
+class Outcome(StrEnum):
+    """What became of it."""
+
+    DELETED = "deleted"
+    WOULD_BE = "would be deleted"
+    KEPT = "kept"
+    LEFT = "left"
+
+
+class Ended(Struct, frozen=True):
+    """What became of one thing of the job, for a script."""
+
+    kind: Annotated[Kind, about("what it is")]
+    name: Annotated[str, about("its name, path or address")]
+    outcome: Annotated[Outcome, about("left: still to be done, as the reason says")]
+    reason: Annotated[str, about("why")]
+
+    def shown(self) -> Ended:
+        """Return it for a script."""
+        return self
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.kind} {self.name}: {self.outcome}: {self.reason}"
+
+
+@dataclass
+class JobEnd:
+    """The end of one job. ``stream``: read to its head. ``nodes``: None: it never had a tree.
+
+    ``command``: what is run on a host for the directories there.
+    """
+
+    config: Config
+    stream: CoordinatorStream
+    nodes: HandoverNodes | None
+    yarn: Job | None
+    host: Host
+    folders: list[JobFolder]
+    command: str
+    keep_outputs: bool = False
+    judged: tuple[Fate, ...] = ()
+    deleted: DeletedJob = field(default_factory=lambda: DeletedJob("", ""))
+    _state: DeletedState | None = None
+
+    @property
+    def job(self) -> JobConfig:
+        """Return the job as the operator's file has it."""
+        return JobConfig.of(self.config)
+
+    @property
+    def recorded(self) -> Config:
+        """Return what the job ran with last, at the places of the operator's file."""
+        found = with_own_places(ConfigManager(self.stream).read(), self.config)
+        reach = {key: value for key, value in self.config.items() if key.startswith("systems.")}
+        return found.merged(reach)
+
+    def require_at_rest(self) -> None:
+        """Require that nothing of the job runs, and no migration is under way; else ConfigError."""
+        self.stream.catch_up()
+        require_no_migration(ConfigManager(self.stream).read())
+        if self.yarn is not None:
+            self.yarn.require_not_running(self.stream)
+        if self.nodes is not None:
+            require_none_registered(self.job.name, self.nodes.read().processors)
+        running = running_job(self.config, self.stream)
+        if running is not None:
+            remedy = "stop it: run-job --operation=kill, or its processors"
+            raise keys.JOB_NAME.error(self.job.name, f"the job runs: it is {running}", remedy)
+
+    def look(self) -> None:
+        """Find what the job has, and judge it; nothing is changed."""
+        config = self.recorded
+        own = own_topics(config, self.stream)
+        systems = {s: SystemConfig.of(config, s) for s in {t.stream.system for t in own}}
+        found = {}
+        for topic in own:
+            admin = TopicAdmin(systems[topic.stream.system], TIMEOUT_S)
+            for name, topic_id in admin.existing_ids([topic.stream.stream]).items():
+                policy = admin.topic_config(name).get("cleanup.policy", "")
+                found[topic.stream] = FoundTopic(topic_id, policy)
+        kafkas = {system.cluster: system for system in systems.values()}
+        others = other_jobs(kafkas, self.job.coordinator_topic)
+        self.judged = fates(own, found, config, others, keep_outputs=self.keep_outputs)
+        self.deleted = self._deleted(own, found)
+
+    def _deleted(
+        self, own: Sequence[OwnTopic], found: Mapping[SystemStream, FoundTopic]
+    ) -> DeletedJob:
+        """Return the record of the job; of topics that stay, other jobs have directories too."""
+        state = [topic for topic in own if not topic.is_output]
+        kept = {fate.topic.stream for fate in self.judged if not fate.is_deleted}
+        ids: dict[bool, set[str]] = {True: {*InputTopicManager(self.stream).ids().values()}}
+        for topic in state:
+            now = found.get(topic.stream)
+            topic_id = topic.topic_id or (None if now is None else now.topic_id)
+            if topic_id is not None:
+                ids.setdefault(topic.stream in kept, set()).add(topic_id)
+        return DeletedJob(
+            self.job.name,
+            self.job.id,
+            tuple(sorted(ids.get(False, ()))),
+            tuple(sorted(ids[True])),
+            tuple(sorted(str(topic.stream) for topic in state)),
+            self._hosts(),
+        )
+
+    def _hosts(self) -> tuple[str, ...]:
+        localities = LocalityManager(self.stream)
+        found = {*localities.read_tasks().values(), *localities.read_processors().values()}
+        if self.nodes is not None:
+            found |= {*self.nodes.hosts().values()}
+        return tuple(sorted(found))
+
+    def plan(self) -> Iterator[Ended]:
+        """Yield what would become of all that the job has."""
+        yield from self._topics(None)
+        if self.nodes is not None and self.nodes.exists():
+            yield self._tree(Outcome.WOULD_BE)
+        yield from self._local(is_applied=False)
+        yield from self._files(is_applied=False)
+        yield self._coordinator(Outcome.WOULD_BE)
+        yield from hosts_left(self.deleted, self._done_hosts(), self.command)
+
+    def carry_out(self, require_newest: Callable[[], None]) -> Iterator[Ended]:
+        """Delete all but the coordinator stream, and yield what became of each.
+
+        ``require_newest`` raises where another submission has begun since.
+        """
+        DeletedJobs(self.config, TIMEOUT_S).write(self.deleted)
+        yield from self._topics(require_newest)
+        if self.nodes is not None and self.nodes.delete():
+            yield self._tree(Outcome.DELETED)
+        yield from self._local(is_applied=True)
+        yield from self._files(is_applied=True)
+
+    def delete_stream(self) -> Iterator[Ended]:
+        """Delete the coordinator stream, which no client has open; yield that, and hosts left."""
+        system = SystemConfig.of(self.config, self.job.coordinator_system)
+        TopicAdmin(system).delete(self.job.coordinator_topic)
+        yield self._coordinator(Outcome.DELETED)
+        yield from hosts_left(self.deleted, self._done_hosts(), self.command)
+
+    def fence_standalone(self) -> None:
+        """Keep all incarnations from further commits that ran under ZooKeeper or run-local."""
+        config, found = self.recorded, set[Incarnation]()
+        if self.nodes is not None:
+            kept = self.nodes.read()
+            found |= set() if kept.plan is None else {*to_fence(last_plan(kept.plan, kept.fenced))}
+        reports = EpochManager(self.stream).read_fenced().items()
+        found |= {Incarnation(processor, report.epoch) for processor, report in reports}
+        fence_all(config, sorted(found))
+
+    def _topics(self, require_newest: Callable[[], None] | None) -> Iterator[Ended]:
+        """Yield what becomes of each topic; delete none without ``require_newest``."""
+        for fate in self.judged:
+            name = fate.topic.stream
+            outcome = Outcome.WOULD_BE if fate.is_deleted else Outcome.KEPT
+            if fate.is_deleted and require_newest is not None:
+                require_newest()
+                TopicAdmin(SystemConfig.of(self.recorded, name.system)).delete(name.stream)
+                outcome = Outcome.DELETED
+            yield Ended(Kind.TOPIC, str(name), outcome, fate.reason)
+
+    def _coordinator(self, outcome: Outcome) -> Ended:
+        topic = SystemStream(self.job.coordinator_system, self.job.coordinator_topic)
+        return Ended(Kind.TOPIC, str(topic), outcome, "the coordinator stream")
+
+    def _tree(self, outcome: Outcome) -> Ended:
+        root = "" if self.nodes is None else self.nodes.root
+        return Ended(Kind.TREE, root, outcome, "the job's nodes in ZooKeeper")
+
+    def _local(self, *, is_applied: bool) -> Iterator[Ended]:
+        self._state = DeletedState(self.deleted, self.folders, is_applied=is_applied)
+        yield from directories(self._state)
+
+    def _done_hosts(self) -> frozenset[str]:
+        is_done = bool(self.folders) and self._state is not None and self._state.is_whole
+        return frozenset({self.host} if is_done else ())
+
+    def _files(self, *, is_applied: bool) -> Iterator[Ended]:
+        """Yield what YARN's ended applications of the job have left in the cluster's file system.
+
+        An application that ended by itself has removed its files; one that YARN killed has not.
+        """
+        applications = [] if self.yarn is None else self.yarn.ended_applications(self.stream)
+        if not applications:
+            return
+        reason = "files of an ended application"
+        try:
+            with hadoop_files(os.environ, kerberos_login(self.config)) as files:
+                folder = f"{files.home()}/{_STAGING}"
+                for application in applications:
+                    url = f"{folder}/{application}"
+                    if files.facts(url) is None:
+                        continue
+                    if is_applied:
+                        files.delete(url)
+                    outcome = Outcome.DELETED if is_applied else Outcome.WOULD_BE
+                    yield Ended(Kind.FILES, url, outcome, reason)
+        except HomeportError as error:
+            yield Ended(Kind.FILES, f"~/{_STAGING}", Outcome.LEFT, str(error))
+        if is_applied:
+            for application in applications:
+                forget_token(os.environ, application)
+
+
+_SWEPT = {
+    "removed": Outcome.DELETED,
+    "would be removed": Outcome.WOULD_BE,
+    "not removed": Outcome.LEFT,
+}
+
+
+def directories(state: DeletedState) -> Iterator[Ended]:
+    """Yield what becomes of each directory of the job on this host."""
+    for swept in (outcome.shown() for outcome in state.outcomes()):
+        outcome = _SWEPT.get(swept.outcome, Outcome.KEPT)
+        yield Ended(Kind.DIRECTORY, swept.path, outcome, swept.reason)
+
+
+def hosts_left(deleted: DeletedJob, done: frozenset[str], command: str) -> Iterator[Ended]:
+    """Yield each host that may have directories of the job, but ``done``."""
+    for host in sorted({*deleted.hosts} - done):
+        reason = f"it may have directories of the job: run there, as the job's user: {command}"
+        yield Ended(Kind.HOST, host, Outcome.LEFT, reason)
+
+
+def other_jobs(kafkas: Mapping[str, SystemConfig], own: str) -> OtherJobs:
+    """Return what the jobs use whose coordinator streams are there; ``own``: that of this job."""
+    uses, unread = dict[str, str](), list[str]()
+    for system in kafkas.values():
+        names = TopicAdmin(system, TIMEOUT_S).names()
+        for topic in sorted(n for n in names if n.startswith(COORDINATOR_TOPICS) and n != own):
+            try:
+                for name, use in _uses(system, topic):
+                    uses.setdefault(name, use)
+            except HomeportError:
+                unread.append(topic)
+    return OtherJobs(uses, tuple(unread))
+
+
+def _uses(system: SystemConfig, topic: str) -> list[tuple[str, str]]:
+    with CoordinatorStreamStore(
+        system, topic, source=WRITER_SOURCE, timeout_s=TIMEOUT_S, has_packages=False
+    ) as store:
+        store.bootstrap()
+        config = ConfigManager(store).read()
+    if not keys.JOB_NAME.is_set(config):
+        return []
+    name = f"the job {keys.JOB_NAME.read(config)!r} with id {keys.JOB_ID.read(config) or '1'!r}"
+    return list(uses_in_words(config, name))

@@ -1,0 +1,199 @@
+"""A job on YARN is ended by ``homeport delete-job``; jobs of other names have all that they had."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from forked_tool import run_about
+from job_configs import job_config
+from json_answers import require_promised
+from recorded_jobs import record_job
+from yarn_jobs import Job, wait_for
+
+from homeport.config.config import Config
+from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.output_topics import create_outputs
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.topics import ChangelogTopicManager, ChangelogTopicRecord
+from homeport.job_coordinator.model.job_model import SystemStream
+
+
+def topics(servers: str, name: str) -> set[str]:
+    """The topics with that name in theirs."""
+    found = AdminClient({"bootstrap.servers": servers}).list_topics(timeout=30).topics
+    return {topic.replace(name, "*") for topic in found if name in topic}
+
+
+def folders(job: Job) -> list[str]:
+    """The nodes that have a folder of the job."""
+    return [n for n in job.cluster.nodes if (job.cluster.state_dir(n) / f"{job.name}-1").exists()]
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """What the command printed with --json."""
+    require_promised(("delete-job",), done.stdout)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.long
+def test_a_job_on_yarn_is_deleted_with_all_that_it_left(make_job: Callable[[str], Job]) -> None:
+    """Refused while it runs; killed in its middle, run-job is refused until it is finished."""
+    job, other = make_job("deleted"), make_job("staying")
+    for each in (job, other):
+        each.values["job.container.count"] = "2"
+        each.produce(300)
+        each.run()
+        each.wait_until_running()
+        each.expects(300)
+    refused = job.operator("delete-job", "--apply", limit_s=120)
+    assert refused.returncode == 1
+    assert f"runs already as {job.application_id}" in refused.stderr
+    before = topics(job.servers, "staying"), folders(other)
+    # As an AM that does not answer: its files stay in the cluster's file system.
+    job.rest.kill(job.application_id)
+    wait_for(lambda: not job.application().is_active, job)
+
+    with job.operating("delete-job", "--apply") as cut:
+        assert cut.stdout is not None
+        assert cut.stdout.readline().startswith("topic kafka.__samza_checkpoint_ver_1_for_deleted")
+        cut.kill()
+        cut.communicate()
+    halved = job.call("run")
+    assert halved.returncode == 1
+    assert "the deletion of the job began with submission" in halved.stderr
+
+    done = job.operator("delete-job", "--apply", "--json", limit_s=240)
+    assert done.returncode == 3, done.stdout + done.stderr
+    outcomes = {(line["kind"], line["outcome"]) for line in lines(done)}
+    assert {("topic", "deleted"), ("files", "deleted"), ("host", "left")} <= outcomes
+    assert topics(job.servers, "deleted") == {"*-in", "__homeport_*_jobs"}
+    left = [line["name"] for line in lines(done) if line["kind"] == "host"]
+    assert left
+    for node in folders(job):
+        base = job.cluster.state_dir(node)
+        cleaned = job.operator("clean", "--apply", f"--host={node}", f"--base={base}")
+        assert cleaned.returncode == 0, cleaned.stderr
+    assert folders(job) == []
+
+    assert (topics(job.servers, "staying"), folders(other)) == before
+    other.produce(300, first=300)
+    other.expects(600)
+    other.end()
+
+
+def _recorded(kafka: str, keys: dict[str, str]) -> Config:
+    """A job that has run on YARN, as its coordinator stream has it; its topics are there."""
+    name = keys["job.name"]
+    config = job_config(
+        kafka,
+        {
+            "task.inputs": f"kafka.in-{name}",
+            "stores.s.factory": "rocksdb",
+            "stores.s.key.serde": "string",
+            "stores.s.msg.serde": "string",
+            "stores.s.changelog": f"kafka.log-{name}",
+            **keys,
+        },
+    )
+    system = SystemConfig.of(config, "kafka")
+    admin = TopicAdmin(system)
+    log, source = f"log-{name}", config["task.inputs"].removeprefix("kafka.")
+    if not admin.partition_counts([source]):
+        admin.create(source, 2, 1, {})
+    admin.create(log, 2, 1, {"cleanup.policy": "compact"})
+    admin.ensure(coordinator_topic_spec(JobConfig.of(config)))
+    model = calculate_job_model(config, {SystemStream("kafka", source): 2}, NOTHING)
+    with CoordinatorStreamStore(
+        system, JobConfig.of(config).coordinator_topic, source="test"
+    ) as store:
+        store.bootstrap()
+        record_job(store, model)
+        ConfigManager(store).replace(config, "job-runner")
+        record = ChangelogTopicRecord(admin.topic_ids([log])[log], "s")
+        ChangelogTopicManager(store).write({SystemStream("kafka", log): record})
+        create_outputs(config, store)
+    return config
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """``homeport delete-job`` about a job that ran by itself, without YARN."""
+
+    def call(config: Config, *words: str) -> subprocess.CompletedProcess[str]:
+        path = tmp_path / "job.properties"
+        return run_about(config, path, ["delete-job", *words], {"HOME": str(tmp_path)})
+
+    return call
+
+
+LOCAL = {"job.coordinator.factory": "local"}
+MAKES = {"task.outputs.create.partitions": "1"}
+
+
+def test_what_another_job_uses_is_kept(
+    kafka: str, tool: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """Its input and its output, each by name and with that job's; --keep-outputs keeps all."""
+    mark = uuid.uuid4().hex[:8]
+    outputs = f"kafka.mine-{mark},kafka.read-{mark},kafka.shared-{mark}"
+    mine = _recorded(kafka, {"job.name": f"mine-{mark}", "task.outputs": outputs, **MAKES, **LOCAL})
+    reader = f"reader-{mark}"
+    _recorded(
+        kafka,
+        {
+            "job.name": reader,
+            "task.inputs": f"kafka.read-{mark}",
+            "task.outputs": f"kafka.shared-{mark}",
+            **LOCAL,
+        },
+    )
+    kept = tool(mine, "--keep-outputs")
+    assert kept.returncode == 0, kept.stderr
+    assert f"topic kafka.mine-{mark}: kept: an output; --keep-outputs" in kept.stdout
+    done = tool(mine, "--apply")
+    assert done.returncode == 0, done.stderr
+    stated = {line.split()[1].rstrip(":"): line for line in done.stdout.splitlines()}
+    assert "deleted: an output" in stated[f"kafka.mine-{mark}"]
+    used = f"the job '{reader}' with id '1' has it as an"
+    assert f"kept: an output; {used} input of the job" in stated[f"kafka.read-{mark}"]
+    assert f"kept: an output; {used} output of the job" in stated[f"kafka.shared-{mark}"]
+    assert "deleted: the changelog of store s" in stated[f"kafka.log-mine-{mark}"]
+    stay = {"in-mine-*", "read-*", "shared-*", "log-reader-*", "__samza_coordinator_reader-*_1"}
+    assert topics(kafka, mark) == stay
+
+
+def test_jobs_whose_names_are_one_in_topics_are_told_apart(
+    kafka: str, tool: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """Of ``a_b`` and ``a-b`` the one without a stream of its own is refused; nothing is deleted."""
+    mark = uuid.uuid4().hex[:8]
+    mine = _recorded(kafka, {"job.name": f"one_{mark}", **LOCAL})
+    before = topics(kafka, mark)
+    refused = tool(mine.merged({"job.name": f"one-{mark}"}), "--apply")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    (line,) = refused.stderr.splitlines()
+    assert f"job.name = 'one-{mark}'" in line
+    assert f"belongs to the job with job.name = 'one_{mark}' and job.id = '1'" in line
+    assert topics(kafka, mark) == before
+
+
+def test_a_job_that_is_not_there_is_one_line(
+    kafka: str, tool: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """Neither now nor ever."""
+    name = f"never-{uuid.uuid4().hex[:8]}"
+    done = tool(job_config(kafka, {"job.name": name}), "--apply")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: job.name = '{name}': the job has no coordinator stream")
