@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from homeport.config.config import Config
@@ -18,11 +18,13 @@ from homeport.config.settings.sections import (
     TaskConfig,
     has_spark_beside,
 )
+from homeport.config.settings.serde_names import SchemaSerde
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.config.settings.used_systems import used_systems
 from homeport.config.system_stream import SystemStream
 from homeport.container.classes import load_serde
 from homeport.container.host.lease_memory import SpareKind
+from homeport.container.serde.evolution.marked_avro import marked_avro
 from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.model.ids import ProcessorId
@@ -171,12 +173,17 @@ class ContainerJob:
         """Return how a StreamTask gets single records, and what happens to bad ones."""
         return RecordsConfig.of(self.config)
 
-    def serdes(self, store: StoreConfig) -> tuple[Serde, Serde]:
-        """Return key serde and message serde of ``store``; ConfigError where one cannot be had."""
+    def serdes(self, store: StoreConfig, writers: Sequence[str] = ()) -> tuple[Serde, Serde]:
+        """Return key serde and message serde of ``store``; ConfigError where one cannot be had.
+
+        ``writers``: the forms of its values, the first container's first, where there are several.
+        """
         key, msg = (
             load_serde(f"stores.{store.name}.{part}.serde", name)
             for part, name in (("key", store.key_serde), ("msg", store.msg_serde))
         )
+        if writers and isinstance(store.msg_serde, SchemaSerde):
+            msg = marked_avro(store.msg_serde, msg, writers)
         return key, msg
 
     def transactional_id(self, incarnation: Incarnation) -> str:

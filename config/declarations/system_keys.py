@@ -139,8 +139,8 @@ SERIALIZERS_REGISTRY_CLASS = TextKey(
 SERIALIZERS_REGISTRY_SCHEMA = OwnTextKey(
     "serializers.registry.<name>.schema",
     "schema of a json serde, as DDL (carrier STRING, delay INT), or of an avro serde, as JSON in "
-    "one line; a BatchTask and a pipeline get values with a schema as columns; that of a store's "
-    "serde is settled with the state",
+    "one line; a BatchTask and a pipeline get values with a schema as columns; a store's "
+    "values may get one that reads the older ones",
 )
 SERIALIZERS_REGISTRY_SCHEMA_FILE = OwnTextKey(
     "serializers.registry.<name>.schema.file",

@@ -38,7 +38,7 @@ def contexts_of(
     for task in job.tasks:
         stores = {}
         for store in job.stores:
-            key_serde, msg_serde = job.serdes(store)
+            key_serde, msg_serde = job.serdes(store, storage.writers.get(store.name, ()))
             overlay = storage.overlay(store.name, task.task_name)
             guard = report.count(ValueGuard.of(store, task.task_name))
             stores[store.name] = TypedStore(overlay, key_serde, msg_serde, guard)

@@ -179,7 +179,7 @@ class StandbyContainer(Container):
         give_way()
         context, replicas = self._context, self._replicas
         with start_up.confirmed_stream(context, start_up.fence_and_only_read) as (stream, _):
-            start_up.require_forms(stream, context.job, replicas.storage)
+            start_up.require_forms(stream, context.job, replicas.storage, context.environment.host)
             restored = replicas.restore()
             context.stop.check()
             start_up.write_locality(context, stream)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from homeport.config.settings.serde_names import AVRO
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.recovery import shared_checkpoint
 from homeport.container.adjunct.store_plan import PlannedStore
@@ -40,13 +41,17 @@ from homeport.container.progress.input_position import (
 )
 from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.transaction_plan import Changes, checkpoint_sends
-from homeport.container.serde.forms import in_brief, require_readable
+from homeport.container.serde.evolution.readable import StoreSerdes, require_admitted, writers_of
+from homeport.container.serde.forms import forms_of, in_brief, kind_of, shown
 from homeport.container.storage.adjunct.adjunct_storage import Starts
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -79,24 +84,41 @@ def longest_stop_s(job: ContainerJob) -> float:
     return (job.task.shutdown_ms + lease_ms + lease_ms // _LEASE_PARTS) / 1000
 
 
-def require_forms(stream: CoordinatorStream, job: ContainerJob, storage: ContainerStorage) -> None:
+def require_forms(
+    stream: CoordinatorStream, job: ContainerJob, storage: ContainerStorage, host: str = ""
+) -> None:
     """Require that the job's serdes read what is in its stores; give ``storage`` their forms.
 
-    The first container with a store records the forms of its changelog. ``stream``: read to its
-    head. ``storage``: not restored yet. ConfigError: a schema has changed under the values.
+    Before it writes values of a new schema, a container records the schema: each later one reads
+    it. ``stream``: read to its head. ``storage``: not restored yet. ``host``: this one.
+    ConfigError: keys or values are not read by these serdes.
     """
     facts = StateFactManager(stream)
-    known = facts.forms()
-    found: dict[str, StoreForms] = {}
+    known = facts.schemas()
+    messages: list[CoordinatorStreamMessage] = []
+    first: dict[str, StoreForms] = {}
     brief: dict[str, tuple[str, str]] = {}
+    writers: dict[str, tuple[str, ...]] = {}
     for store in job.stores:
-        if store.changelog is not None:
-            changelog = str(store.changelog)
-            serdes = store.key_serde, store.msg_serde
-            forms = require_readable(store.name, serdes, known.get(changelog))
-            found[changelog], brief[store.name] = forms, in_brief(forms)
-    stream.write(list(facts.form_messages(found)))
-    storage.forms = brief
+        if store.changelog is None:
+            continue
+        changelog = str(store.changelog)
+        recorded = known.get(changelog)
+        serdes = StoreSerdes(store.name, store.key_serde, store.msg_serde, host)
+        reading = require_admitted(serdes, recorded)
+        forms = forms_of((store.key_serde, store.msg_serde)) if recorded is None else recorded.forms
+        first[changelog], brief[store.name] = forms, in_brief(forms)
+        of_values = (forms.msg,) if recorded is None else writers_of(recorded)
+        if shown(reading.msg) not in map(shown, of_values):
+            has_marks = kind_of(reading.msg) == AVRO
+            messages += facts.writer_messages(changelog, reading.msg, forms, has_marks=has_marks)
+            of_values = *of_values, reading.msg
+        if recorded is None or recorded.reading != reading:
+            messages.append(facts.reading_message(changelog, reading))
+        if len(of_values) > 1 and kind_of(reading.msg) == AVRO:
+            writers[store.name] = of_values
+    stream.write([*facts.form_messages(first), *messages])
+    storage.forms, storage.writers = brief, writers
 
 
 @dataclass(frozen=True, slots=True)

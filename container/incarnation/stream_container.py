@@ -287,7 +287,7 @@ class StreamContainer(Container):
         return watch
 
     def _restore(self, stream: CoordinatorStreamStore) -> start_up.Positions:
-        start_up.require_forms(stream, self._job, self._storage)
+        start_up.require_forms(stream, self._job, self._storage, self._context.environment.host)
         used = {name: self._job.systems[name] for name in self._job.used_systems}
         with log_readers(used, self._stop.pause) as readers:
             self._restored = restore_stores(self._context, self._storage, readers)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow as pa
 from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
 from homeport.container.serde.avro_bounds import bounds_of
+from homeport.container.serde.avro_defaults import with_defaults
 from homeport.container.serde.avro_values import (
     READERS,
     from_avro,
@@ -55,6 +56,7 @@ _MEANT = (
     *("type", "name", "fields", "symbols", "items", "values", "size"),
     *("logicalType", "precision", "scale"),
 )
+_READ = ("default", "aliases")
 
 
 def avro_serde(key: str, schema: str) -> Serde:
@@ -81,12 +83,15 @@ def avro_serde(key: str, schema: str) -> Serde:
         return data.getvalue()
 
     def columns() -> Columns:
-        return object_columns(column_type(parsed), _from_bytes(reader_of(parsed, is_column=True)))
+        read = from_avro_bytes(reader_of(parsed, is_column=True))
+        return object_columns(column_type(parsed), read)
 
-    return Serde(AVRO, to_bytes, _from_bytes(reader_of(parsed)), columns=columns)
+    return Serde(AVRO, to_bytes, from_avro_bytes(reader_of(parsed)), columns=columns)
 
 
-def _from_bytes(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+def from_avro_bytes(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """Return ``read``, a reader of ``reader_of``, that raises WireError for what it cannot read."""
+
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
         try:
             return read(data)
@@ -117,6 +122,7 @@ def reader_of(
     wanted = written if given is None else given
     convert, has_names = from_avro(wanted), not is_column and has_union(wanted)
     require_bounds = bounds_of(written)
+    own_copy = with_defaults(other, fastavro.read.LOGICAL_READERS, has_names=has_names)
 
     def read(data: bytes) -> Any:  # noqa: ANN401 - a user's value
         if require_bounds is not None:
@@ -125,7 +131,7 @@ def reader_of(
         value = fastavro.schemaless_reader(stream, own, other, return_named_type=has_names)
         if stream.tell() != len(data):
             raise ValueError("bytes are left over")
-        return value if is_column else convert(value)
+        return value if is_column else convert(own_copy(value))
 
     return read
 
@@ -160,21 +166,38 @@ def column_type(schema: Any) -> pa.DataType:  # noqa: ANN401 - JSON
 
 def avro_meaning(key: str, schema: str) -> object:
     """Return Avro's canonical form with logical types; errors as of ``avro_serde``."""
-    return _meaning(parsed_schema(key, schema))
+    return _kept(parsed_schema(key, schema), _MEANT)
 
 
-def _meaning(schema: object) -> object:
+def avro_reading(key: str, schema: str) -> object:
+    """Return ``avro_meaning`` with what decides how values of other schemas are read."""
+    return _kept(parsed_schema(key, schema), (*_MEANT, *_READ))
+
+
+def fingerprint_of(schema: Any) -> bytes:  # noqa: ANN401 - JSON
+    """Return the fingerprint of Avro's single-object encoding: CRC-64-AVRO, little-endian."""
+    from fastavro.schema import fingerprint, to_parsing_canonical_form  # noqa: PLC0415 - as above
+
+    return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
+
+
+def _kept(schema: object, parts: Collection[str]) -> object:
     if isinstance(schema, list):
-        return [_meaning(branch) for branch in schema]
+        return [_kept(branch, parts) for branch in schema]
     if not isinstance(schema, Mapping):
         return schema
-    kept = {part: schema[part] for part in _MEANT if part in schema}
+    kept = {part: schema[part] for part in parts if part in schema}
     if "fields" in kept:
-        kept["fields"] = [{"name": f["name"], "type": _meaning(f["type"])} for f in kept["fields"]]
+        kept["fields"] = [_kept_field(field, parts) for field in kept["fields"]]
     for part in ("type", "items", "values"):
         if part in kept:
-            kept[part] = _meaning(kept[part])
+            kept[part] = _kept(kept[part], parts)
     return kept["type"] if set(kept) == {"type"} else kept
+
+
+def _kept_field(field: Mapping[str, Any], parts: Collection[str]) -> dict[str, Any]:
+    about = {part: field[part] for part in _READ if part in parts and part in field}
+    return {"name": field["name"], "type": _kept(field["type"], parts)} | about
 
 
 def _type(

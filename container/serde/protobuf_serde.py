@@ -83,11 +83,18 @@ def protobuf_serde(kind: type[Message]) -> Serde:
 def protobuf_meaning(kind: type[Message]) -> dict[str, Any]:
     """Return {message or enum that the bytes may contain: its fields or values, by number}."""
     found: dict[str, Any] = {}
-    _add_meaning(kind.DESCRIPTOR, found)
+    _add_meaning(kind.DESCRIPTOR, found, has_required=False)
     return found
 
 
-def _add_meaning(descriptor: Descriptor, found: dict[str, Any]) -> None:
+def protobuf_reading(kind: type[Message]) -> dict[str, Any]:
+    """Return ``protobuf_meaning`` with, of each field, whether it is required."""
+    found: dict[str, Any] = {}
+    _add_meaning(kind.DESCRIPTOR, found, has_required=True)
+    return found
+
+
+def _add_meaning(descriptor: Descriptor, found: dict[str, Any], *, has_required: bool) -> None:
     if descriptor.full_name in found:
         return
     fields: list[Any] = []
@@ -98,10 +105,11 @@ def _add_meaning(descriptor: Descriptor, found: dict[str, Any]) -> None:
             [
                 *(field.number, field.name, field.type, bool(field.is_repeated)),
                 *(bool(field.has_presence), named.full_name if named is not None else ""),
+                *([bool(field.is_required)] if has_required else []),
             ]
         )
         if field.message_type is not None:
-            _add_meaning(field.message_type, found)
+            _add_meaning(field.message_type, found, has_required=has_required)
         elif field.enum_type is not None:
             values = field.enum_type.values
             found[field.enum_type.full_name] = sorted([v.number, v.name] for v in values)

@@ -11,10 +11,18 @@ from typing import Any
 
 from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
-from homeport.container.serde.avro_serde import avro_meaning, avro_serde
+from homeport.container.serde.avro_serde import avro_meaning, avro_reading, avro_serde
 from homeport.container.serde.ddl import struct_of_ddl
+from homeport.container.serde.evolution.avro_rules import avro_fault
+from homeport.container.serde.evolution.json_rules import json_fault
+from homeport.container.serde.evolution.protobuf_rules import protobuf_fault
 from homeport.container.serde.json_schema_serde import json_meaning, json_schema_serde
-from homeport.container.serde.protobuf_serde import message_class, protobuf_meaning, protobuf_serde
+from homeport.container.serde.protobuf_serde import (
+    message_class,
+    protobuf_meaning,
+    protobuf_reading,
+    protobuf_serde,
+)
 from homeport.container.serde.registry_serde import Registry, Subject, registry_serde
 from homeport.container.serde.serdes import Serde
 
@@ -26,13 +34,16 @@ class Codec:
     ``schema`` parses the bytes of the entry's schema, for the others; ValueError where they are
     invalid. ``serde`` returns the serde of the schema. ``of_registry`` returns the serde at a
     Schema Registry; None stands for the registry's own schema. ``meaning`` returns JSON of all that
-    decides what bytes mean.
+    decides what bytes mean; ``reading`` adds what decides how bytes of other schemas are read.
+    ``fault`` returns why the bytes of a meaning are not read by a reading; None: they are.
     """
 
     schema: Callable[[SchemaSerde, bytes], Any]
     serde: Callable[[SchemaSerde, Any], Serde]
     of_registry: Callable[[Registry, Any], Serde]
     meaning: Callable[[SchemaSerde, Any], object]
+    reading: Callable[[SchemaSerde, Any], object]
+    fault: Callable[[Any, Any], str | None]
 
 
 def _avro_text(_entry: SchemaSerde, data: bytes) -> str:
@@ -47,18 +58,24 @@ CODECS: Mapping[str, Codec] = {
         serde=lambda _, kind: json_schema_serde(kind),
         of_registry=Registry.json,
         meaning=lambda _, kind: json_meaning(kind),
+        reading=lambda _, kind: json_meaning(kind),
+        fault=json_fault,
     ),
     AVRO: Codec(
         schema=_avro_text,
         serde=lambda entry, text: avro_serde(entry.schema_key, text),
         of_registry=Registry.avro,
         meaning=lambda entry, text: avro_meaning(entry.schema_key, text),
+        reading=lambda entry, text: avro_reading(entry.schema_key, text),
+        fault=avro_fault,
     ),
     PROTOBUF: Codec(
         schema=lambda entry, data: message_class(entry.schema_key, entry.file, data, entry.message),
         serde=lambda _, kind: protobuf_serde(kind),
         of_registry=Registry.protobuf,
         meaning=lambda _, kind: protobuf_meaning(kind),
+        reading=lambda _, kind: protobuf_reading(kind),
+        fault=protobuf_fault,
     ),
 }
 """{kind of ``SCHEMA_KINDS``: its code}."""

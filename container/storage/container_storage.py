@@ -44,6 +44,7 @@ class ContainerStorage:
     container waits for other holders of its directories. ``holder``: this container, for lock
     files. ``adjuncts``: the stores that inputs fill; None: the job has none. ``forms`` {store: the
     forms of its keys and values, in brief}: STORE-META has those that are known before ``restore``.
+    ``writers`` {store: the forms of its values, the first container's first}, of several of Avro.
     """
 
     logged_root: Path
@@ -57,6 +58,7 @@ class ContainerStorage:
     clocks: Callable[[], ClockReading] = read_clocks
     adjuncts: AdjunctStorage | None = None
     forms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    writers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _opened: list[TaskStore] = field(default_factory=list)
     _by_id: dict[StoreId, TaskStore] = field(default_factory=dict)
     _sending: ClockReading = NEVER

@@ -33,6 +33,9 @@ _LOG = logging.getLogger(__name__)
 _TYPE = MessageType.SET_STATE_FACT
 _CHANGELOG_TYPE = MessageType.SET_CHANGELOG.value
 _PARTITIONS, _CHANGELOG = "partitions ", "changelog "
+_WRITER, _READER, _ANNOUNCED = "schema ", "reads ", "announced "
+_EVOLVED = "evolved "
+"""Before a form of values, if others have marks: a release that knows no marks refuses it."""
 _HALF = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which cannot be written again."""
 _IN_A_RECORD = 256
@@ -47,6 +50,30 @@ class StoreForms(NamedTuple):
 
     key: str
     msg: str
+
+
+class Reading(NamedTuple):
+    """How the newest container reads a store: forms, which may be of classes too.
+
+    ``reader``: the schema of values as JSON, with defaults; empty: it has none, or a long one.
+    """
+
+    key: str
+    msg: str
+    reader: str = ""
+
+
+class StoreSchemas(NamedTuple):
+    """By what the values of a store, and of its changelog, were written.
+
+    ``forms``: those of the first container. ``later``: forms of values that others wrote.
+    ``announced``: the form of values, in brief, that run-job has admitted last.
+    """
+
+    forms: StoreForms
+    later: tuple[str, ...] = ()
+    reading: Reading | None = None
+    announced: str = ""
 
 
 class StateFactManager(RecordManager):
@@ -81,6 +108,51 @@ class StateFactManager(RecordManager):
             if changelog not in known:
                 yield CoordinatorStreamMessage(_TYPE, f"{_CHANGELOG}{changelog}", form._asdict())
 
+    def schemas(self) -> dict[str, StoreSchemas]:
+        """Return {changelog: by what its values were written}, of those that are known.
+
+        WireError: a form is damaged; values in it would be read by another one.
+        """
+        readings = read_all(self._stream, _TYPE, _reading)
+        announced = read_all(self._stream, _TYPE, _announced)
+        later: dict[str, list[str]] = {}
+        for key, message in sorted(self._stream.latest(_TYPE).items()):
+            if key.startswith(_WRITER):
+                later.setdefault(key.split(" ")[1], []).append(_form_of_values(message))
+        return {
+            changelog: StoreSchemas(
+                forms,
+                tuple(later.get(changelog, ())),
+                readings.get(f"{_READER}{changelog}"),
+                announced.get(f"{_ANNOUNCED}{changelog}", ""),
+            )
+            for changelog, forms in self.forms().items()
+        }
+
+    @staticmethod
+    def writer_messages(
+        changelog: str, form: str, first: StoreForms, *, has_marks: bool
+    ) -> Iterator[CoordinatorStreamMessage]:
+        """Yield records of one more form of values.
+
+        ``first``: the forms of the first container. ``has_marks``: such values are marked.
+        """
+        fingerprint = form.split(" ")[1]
+        yield CoordinatorStreamMessage(_TYPE, f"{_WRITER}{changelog} {fingerprint}", {"msg": form})
+        if has_marks:
+            values = first._replace(msg=f"{_EVOLVED}{first.msg}")._asdict()
+            yield CoordinatorStreamMessage(_TYPE, f"{_CHANGELOG}{changelog}", values)
+
+    @staticmethod
+    def reading_message(changelog: str, reading: Reading) -> CoordinatorStreamMessage:
+        """Return the record of how containers read the changelog now."""
+        return CoordinatorStreamMessage(_TYPE, f"{_READER}{changelog}", reading._asdict())
+
+    @staticmethod
+    def announcement(changelog: str, form: str) -> CoordinatorStreamMessage:
+        """Return the record that admits values of ``form``, in brief, from containers."""
+        return CoordinatorStreamMessage(_TYPE, f"{_ANNOUNCED}{changelog}", {"msg": form})
+
     def _tasks(self) -> dict[int, TaskName]:
         found = read_all(self._stream, _TYPE, _tasks_of)
         return {number: task for tasks in found.values() for number, task in tasks.items()}
@@ -105,7 +177,25 @@ def _forms(message: CoordinatorStreamMessage) -> StoreForms | None:
     key, msg = message.value("key"), message.value("msg")
     if not key or not msg:
         raise WireError(f"{message.type} {message.key!r}: the form of key or msg is missing")
-    return StoreForms(key, msg)
+    return StoreForms(key, msg.removeprefix(_EVOLVED))
+
+
+def _reading(message: CoordinatorStreamMessage) -> Reading | None:
+    if not message.key.startswith(_READER):
+        return None
+    key, msg = message.value("key"), message.value("msg")
+    return Reading(key or "", msg or "", message.value("reader") or "")
+
+
+def _announced(message: CoordinatorStreamMessage) -> str | None:
+    return _form_of_values(message) if message.key.startswith(_ANNOUNCED) else None
+
+
+def _form_of_values(message: CoordinatorStreamMessage) -> str:
+    form = message.value("msg")
+    if not form:
+        raise WireError(f"{message.type} {message.key!r}: the form of values is missing")
+    return form
 
 
 class ChangelogPartitionManager:

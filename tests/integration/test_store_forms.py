@@ -1,8 +1,9 @@
-"""A container whose schema of a store is another than the one that wrote it, on a real broker."""
+"""A store whose values get another schema in mid-life, and one that does not, on a real broker."""
 
 from __future__ import annotations
 
 import json
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,20 @@ from stream_containers import COUNTER, Job, jobs
 
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
 
-CODE = (
-    COUNTER.replace("or 0) + 1)", "or {'n': 0})['n'] + 1)")
-    .replace("self.counts.put(word, (", "n = ((")
-    .replace("+ 1)\n", "+ 1)\n            self.counts.put(word, {'n': n, 'minus': -n})\n")
-    .replace("str(self.counts.get(word))", "str(self.counts.get(word)['n'])")
-)
+_EMPTY = """
+import json
+from pathlib import Path
+
+_SCHEMA = json.loads(Path(__file__).with_name("count.avsc").read_text())
+EMPTY = {field["name"]: 0 for field in _SCHEMA["fields"]}
+"""
+CODE = _EMPTY + COUNTER.replace(
+    "self.counts.put(word, (self.counts.get(word) or 0) + 1)",
+    "found = self.counts.get(word) or EMPTY\n"
+    "            n = found['n'] + 1\n"
+    "            self.counts.put(word, {**found, 'n': n, 'minus': -n})",
+).replace("str(self.counts.get(word))", "json.dumps(self.counts.get(word), sort_keys=True)")
+_MARK = b"\xc3\x01"
 
 
 @pytest.fixture
@@ -33,17 +42,29 @@ def job(kafka: str, tmp_path: Path) -> Iterator[Job]:
         )
 
 
-def avro(*fields: str, **more: str) -> str:
-    """A record with these fields."""
+def avro(*fields: str, **defaults: int) -> str:
+    """A record of the fields, some with defaults."""
     whole = [{"name": name, "type": "long"} for name in fields]
-    return json.dumps({"type": "record", "name": "Count", "fields": whole, **more}, indent=2)
+    more = [{"name": n, "type": "long", "default": value} for n, value in defaults.items()]
+    return json.dumps({"type": "record", "name": "Count", "fields": whole + more}, indent=2)
 
 
-def test_no_container_reads_values_by_a_schema_that_did_not_write_them(job: Job) -> None:
-    """Bare Avro does not name its schema: swapped fields would be swapped counts, silently.
+def _counted(job: Job, count: int, **more: int) -> None:
+    """The output and the store's last values are the counts of so many words."""
+    found = {word: json.loads(value or b"") for word, value in job.table("out").items()}
+    counts = Counter((key or b"").decode() for _, key, _ in words(count))
+    assert {word: (value["n"], value["minus"]) for word, value in found.items()} == {
+        word: (n, -n) for word, n in counts.items()
+    }
+    last = {tuple(sorted(value.items())) for value in found.values()}
+    assert all(dict(value).items() >= more.items() for value in last)
 
-    The first container writes down by which schema the state is made; one whose package has
-    another one ends in one line, before it restores. The same schema in other words is no change.
+
+def test_values_get_a_field_and_lose_it_again_and_no_count_is_lost(job: Job) -> None:
+    """Old values have the default; both codes read both; SIGKILL, a lost disk, and the way back.
+
+    The first container writes down by which schema the state is made. One whose file has a schema
+    that does not read it ends in one line, before it restores.
     """
     schema = job.folder / "package" / "count.avsc"
     schema.write_text(avro("n", "minus"), encoding="utf-8")
@@ -58,21 +79,33 @@ def test_no_container_reads_values_by_a_schema_that_did_not_write_them(job: Job)
         errors="replace"
     )
 
-    job.produce(words(100, 100))
-    schema.write_text(avro("minus", "n"), encoding="utf-8")
     before = job.read(job.topic("changelog"))
-    second = job.start(2, fence=[1])
-    line = second.last_line()
+    schema.write_text(avro("n", "minus", "seen"), encoding="utf-8")
+    line = job.start(2, fence=[1]).last_line()
     assert "serializers.registry.count.schema.file = 'avro " in line
-    assert "the values of store 'counts' were written by avro " in line
-    assert "(different: the order of the fields)" in line
+    assert "by count.avsc of host nm1, the values of store 'counts' were written by avro " in line
+    assert "; field seen: it is missing in older values, and has no default; set the sch" in line
     assert job.read(job.topic("changelog")) == before
 
-    schema.write_text(avro("n", "minus", doc="how often").replace("\n", ""), encoding="utf-8")
+    schema.write_text(avro("minus", "n", seen=7), encoding="utf-8")
     third = job.start(3, fence=[1, 2])
     restored = job.report(third, 2).restored["counts"].values()
     assert [(r.kind.value, r.records) for r in restored] == [("none", 0)] * 2
-    job.until(lambda: job.processed() == 200, third)
-    assert third.stop() == 143
-    counts = Counter((key or b"").decode() for _, key, _ in words(200))
-    assert job.table("out") == {word: str(n).encode() for word, n in counts.items()}
+    job.produce(words(150, 100))
+    job.until(lambda: job.processed() >= 150, third)
+    third.stop(signal.SIGKILL)
+    values = [value or b"" for _, value in job.read(job.topic("changelog"))]
+    assert {value.startswith(_MARK) for value in values} == {True, False}
+    fourth = job.start(4, fence=[1, 2, 3], stores="another-disk")
+    restored = job.report(fourth, 3).restored["counts"].values()
+    assert {r.kind.value for r in restored} == {"full"}
+    job.until(lambda: job.processed() == 250, fourth)
+    fourth.stop(signal.SIGKILL)
+    _counted(job, 250, seen=7)
+
+    schema.write_text(avro("n", "minus"), encoding="utf-8")
+    job.produce(words(50, 250))
+    back = job.start(5, fence=[1, 2, 3, 4])
+    job.until(lambda: job.processed() == 300, back)
+    assert back.stop() == 143
+    _counted(job, 300)

@@ -37,6 +37,9 @@ from homeport.config.system_stream import SystemStream
 from homeport.container.host.permit import Permit
 from homeport.job_coordinator.access.job_access import ShownAccess
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+)
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     LeaseAnswer,
@@ -77,8 +80,10 @@ from homeport.job_coordinator.metadata.placement import (
 )
 from homeport.job_coordinator.metadata.state_facts import (
     ChangelogPartitionManager,
+    Reading,
     StateFactManager,
     StoreForms,
+    StoreSchemas,
 )
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from homeport.job_coordinator.metadata.topics import (
@@ -221,6 +226,8 @@ class Records(NamedTuple):
     value: object
 
 
+_INT, _LONG = 'avro 3f2b87a9fe7cc9b1 "int"', 'avro c32c497df6730c97 "long"'
+_READING = Reading("string", _LONG, '"long"')
 _IN, _LOG = SystemStream("kafka", "in"), SystemStream("kafka", "log")
 _AM = AmEpoch(Rank(2, APPLICATION, 1), (Rank(1, APPLICATION, 2),))
 _PERMIT = ProcessorEpoch(9, 2, (ZERO, ONE), 8, 60_000)
@@ -230,6 +237,18 @@ _ORDER = UpgradeOrder("u1", APPLICATION, PACKAGE, 5000, by="user")
 _STATE = UpgradeState(
     "u1", APPLICATION, PACKAGE, OTHER, 5000, UpgradePhase.BACK, (P0,), P1, 4, "it failed", "line"
 )
+
+
+def _schemas(facts: StateFactManager) -> list[CoordinatorStreamMessage]:
+    first = {"kafka.log": StoreForms("string", _INT)}
+    return [
+        *facts.form_messages(first),
+        *facts.writer_messages("kafka.log", _LONG, first["kafka.log"], has_marks=True),
+        facts.reading_message("kafka.log", _READING),
+        facts.announcement("kafka.log", _LONG[:21]),
+    ]
+
+
 RECORDS: Mapping[str, Records] = {
     "submission": Records(
         lambda s: EpochManager(s).write_submission(Submission(2, APPLICATION, "c1")),
@@ -295,6 +314,11 @@ RECORDS: Mapping[str, Records] = {
         ),
         lambda s: (StateFactManager(s).partitions(), StateFactManager(s).forms()),
         ({TaskName("Partition 0"): 0}, {"kafka.log": StoreForms("string", "json")}),
+    ),
+    "schemas": Records(
+        lambda s: s.write(_schemas(StateFactManager(s))),
+        lambda s: StateFactManager(s).schemas(),
+        {"kafka.log": StoreSchemas(StoreForms("string", _INT), (_LONG,), _READING, _LONG[:21])},
     ),
     "changelog": Records(
         lambda s: ChangelogPartitionManager(s).write({TaskName("Partition 0"): 0}),

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import msgspec
 
-from homeport.cli.host.class_question import Question
+from homeport.cli.host.class_question import NEW_FORM, Question
 from homeport.cli.job.check_job_model import exit_code
 from homeport.config.settings.input_serdes import serde_of_columns
 from homeport.config.system_stream import SystemStream
@@ -27,11 +27,13 @@ from homeport.container.classes import (
     warnings_of_job,
     with_classes,
 )
-from homeport.container.serde.forms import require_readable
+from homeport.container.serde.evolution.readable import StoreSerdes, require_readable, writers_of
+from homeport.container.serde.forms import shown
 from homeport.container.spark.frame_columns import value_columns
 from homeport.container.spark.inputs import Takes, stream_names
 from homeport.container.spark.jvm import require_taken
 from homeport.container.spark.work import function_work
+from homeport.job_coordinator.metadata.state_facts import StoreSchemas
 
 
 def main(given: TextIO = sys.stdin) -> int:
@@ -56,8 +58,7 @@ def _check(asked: Question, warnings: Collection[str]) -> None:
         require_taken(asked.java_options)
     for key, serde, topic in asked.serdes:
         load_serde(key, serde, topic)
-    for store, of_store, recorded in asked.stores:
-        require_readable(store, of_store, recorded)
+    _check_stores(asked)
     for key, name in asked.extractors:
         load_extractor_factory(key, name)
     if asked.manager is not None:
@@ -65,6 +66,18 @@ def _check(asked: Question, warnings: Collection[str]) -> None:
     _check_columns(asked, takes, gets_batches=gets_batches)
     for line in warnings:
         print(f"\nnote: {line}")
+
+
+def _check_stores(asked: Question) -> None:
+    """Require that each store is read; print the form of its values where that is a further one."""
+    for name, serdes, forms in asked.stores:
+        recorded = asked.schemas.get(name) or (None if forms is None else StoreSchemas(forms))
+        found = require_readable(
+            StoreSerdes(name, *serdes), recorded, has_way_back=asked.has_way_back
+        )
+        form = shown(found.msg)
+        if recorded is not None and form not in map(shown, writers_of(recorded)):
+            print(f"\n{NEW_FORM}{name} {form}")
 
 
 def _check_columns(asked: Question, takes: Takes | None, *, gets_batches: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -19,10 +19,12 @@ from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs
-from homeport.job_coordinator.metadata.state_facts import StoreForms
+from homeport.job_coordinator.metadata.state_facts import StoreForms, StoreSchemas
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
+NEW_FORM = "new form of values: "
+"""Begins a line of the answer: a store, and the form of the values that the job writes there."""
 KeyedSerde = tuple[str, ConfiguredSerde, str]
 """(key, serde, stream); a store's serde has no stream: it is empty."""
 StoreQuestion = tuple[str, tuple[ConfiguredSerde, ConfiguredSerde], StoreForms | None]
@@ -34,6 +36,8 @@ class Question(Struct, frozen=True, kw_only=True):
 
     ``pipeline``: a function, called with ``streams`` and ``adjuncts`` by name. ``java_options``: of
     the job's Spark. ``extractors``: each (key, class). ``manager``: of adjunct stores.
+    ``schemas``: {store: by what its values were written}, which a former version does not know.
+    ``has_way_back``: whether the code that runs must read what is written to ``stores``.
     """
 
     task_class: str | None = None
@@ -46,18 +50,26 @@ class Question(Struct, frozen=True, kw_only=True):
     java_options: str = ""
     serdes: tuple[KeyedSerde, ...] = ()
     stores: tuple[StoreQuestion, ...] = ()
+    schemas: Mapping[str, StoreSchemas] = field(default_factory=dict)
+    has_way_back: bool = False
     extractors: tuple[tuple[str, str], ...] = ()
     manager: str | None = None
     inputs: tuple[InputSerde, ...] = ()
 
     @staticmethod
-    def of(config: Config, forms: Mapping[str, StoreForms]) -> Question:
-        """Return the question about a job; ``forms``: {changelog: how its records are read}."""
+    def of(
+        config: Config, schemas: Mapping[str, StoreSchemas], *, has_way_back: bool = False
+    ) -> Question:
+        """Return the question about a job; ``schemas``: {changelog: by what it was written}."""
         task, pipeline = TaskConfig.of(config), PipelineConfig.of(config)
         function = None
         if pipeline is not None and pipeline.kind is PipelineKind.FUNCTION:
             function = pipeline.value
         adjuncts = AdjunctsConfig.of(config)
+        stores = StorageConfig.of(config).stores.values()
+        logged = [store for store in stores if store.changelog is not None]
+        found = {store.name: schemas.get(str(store.changelog)) for store in logged}
+        known = {name: written for name, written in found.items() if written is not None}
         return Question(
             task_class=task.task_class,
             max_concurrency=keys.TASK_MAX_CONCURRENCY.read(config),
@@ -69,10 +81,10 @@ class Question(Struct, frozen=True, kw_only=True):
             java_options="" if pipeline is None else task.spark_conf.get(_JAVA_OPTIONS, ""),
             serdes=tuple(dict.fromkeys(_serdes(config))),
             stores=tuple(
-                (store.name, (store.key_serde, store.msg_serde), forms.get(str(store.changelog)))
-                for store in StorageConfig.of(config).stores.values()
-                if store.changelog is not None
+                (store.name, (store.key_serde, store.msg_serde), _forms(known.get(store.name)))
+                for store in logged
             ),
+            schemas=known,
             extractors=tuple(
                 (extractor_key(config, store.name), store.extractor)
                 for store in adjuncts.stores.values()
@@ -80,7 +92,12 @@ class Question(Struct, frozen=True, kw_only=True):
             ),
             manager=adjuncts.manager if adjuncts.stores else None,
             inputs=input_serdes(config),
+            has_way_back=has_way_back,
         )
+
+
+def _forms(written: StoreSchemas | None) -> StoreForms | None:
+    return None if written is None else written.forms
 
 
 def _serdes(config: Config) -> Iterator[KeyedSerde]:

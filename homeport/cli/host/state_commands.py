@@ -30,6 +30,7 @@ from homeport.config.settings.stores_section import StorageConfig, StoreConfig
 from homeport.container.engine.storage_engine import StoreView
 from homeport.container.progress.host_directories import task_directory
 from homeport.container.storage.adjunct.store_look import VisibleView, is_adjunct
+from homeport.container.storage.directory import DirectoryFiles
 from homeport.container.storage.storage_engines import persistent_engine
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -91,7 +92,7 @@ def dump(  # noqa: PLR0913 - each is an option of the command line
     """
     found = _store(StorageConfig.of(given).stores, store)
     path = directory or _only_path(JobConfig.of(given), base, store, task)
-    serdes = state_dump.serdes_of(found)
+    serdes = state_dump.serdes_of_files(found, DirectoryFiles(path))
     query = state_dump.Query.of(serdes[0], key, prefix, is_hex=is_hex)
     with closing(_view(path, found)) as view:
         for line in state_dump.lines(view, serdes, query, limit, as_json=as_json):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Annotated, Any
@@ -13,12 +14,16 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, WireError
 from homeport.config.number_text import NUMBER_SERDES
+from homeport.config.settings.serde_names import AVRO, SchemaSerde
 from homeport.config.settings.stores_section import StoreConfig
 from homeport.container.classes import load_serde
 from homeport.container.engine.storage_engine import StoreView
+from homeport.container.progress.store_meta import META_FILE, parse_meta
+from homeport.container.serde.evolution.marked_avro import avro_of_one_schema
 from homeport.container.serde.serdes import Serde
+from homeport.container.storage.directory import DirectoryFiles
 from homeport.job_coordinator.model.wire_form import about
 
 
@@ -72,6 +77,21 @@ def serdes_of(store: StoreConfig) -> tuple[Serde, Serde]:
         load_serde(keys.STORE_KEY_SERDE.named(store.name), store.key_serde),
         load_serde(keys.STORE_MSG_SERDE.named(store.name), store.msg_serde),
     )
+
+
+def serdes_of_files(store: StoreConfig, files: DirectoryFiles) -> tuple[Serde, Serde]:
+    """Return as ``serdes_of``; an Avro value of another schema is bytes that it cannot read.
+
+    ``files``: of the directory that has the store.
+    """
+    key, msg = serdes_of(store)
+    entry = store.msg_serde
+    if isinstance(entry, SchemaSerde) and entry.kind == AVRO and not entry.registry:
+        with suppress(WireError):  # a damaged file hides no value
+            meta = files.read(META_FILE, parse_meta)
+            if meta is not None and meta.forms is not None:
+                msg = avro_of_one_schema(entry, msg, meta.forms[1])
+    return key, msg
 
 
 def lines(

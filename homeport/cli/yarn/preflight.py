@@ -16,7 +16,7 @@ from types import MappingProxyType
 import msgspec
 
 from homeport.appmaster.environment.job_python import JobPython
-from homeport.cli.host.class_question import Question
+from homeport.cli.host.class_question import NEW_FORM, Question
 from homeport.cli.job import check_job_model as check_job_model_program
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -30,7 +30,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.metadata.state_facts import StoreForms
+from homeport.job_coordinator.metadata.state_facts import StoreSchemas
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.parent_death import run_child
 from homeport.job_coordinator.planning.next_model import counts_now
@@ -85,22 +85,32 @@ def check_classes(
     python: JobPython,
     import_path: Path,
     say: Callable[[str], None],
-    forms: Mapping[str, StoreForms] = MappingProxyType({}),
-) -> None:
+    schemas: Mapping[str, StoreSchemas] = MappingProxyType({}),
+    *,
+    has_way_back: bool = False,
+) -> dict[str, str]:
     """Require that the job's classes import, by its interpreter and with its package.
 
     Of a job with a pipeline, require too that Java takes the options of its Spark. It prints a
     note for each warning of the job's declaration.
 
-    ``forms``: {changelog: how its records are read}, by the coordinator stream. HomeportError: a
-    class does not import, the interpreter has no homeport, or a schema in the package is not the
-    one by which a store was written.
+    Returns {store: the form of its values}, of those that get values of a further schema.
+
+    ``schemas``: {changelog: by what it was written}, by the coordinator stream. ``has_way_back``:
+    the code that runs must read what this code writes. HomeportError: a class does not import, the
+    interpreter has no homeport, or a schema in the package does not read what a store has.
     """
     command = ["-m", "homeport.cli.host.check_classes"]
-    question = msgspec.json.encode(Question.of(config, forms))
+    question = msgspec.json.encode(Question.of(config, schemas, has_way_back=has_way_back))
+    found: dict[str, str] = {}
     for line in _check_with_package(python, command, import_path, question):
         if line.startswith(_NOTE):
             say(line)
+        if line.startswith(NEW_FORM):
+            store, form = line.removeprefix(NEW_FORM).split(" ", 1)
+            found[store] = form
+            say(f"note: new values of store {store!r} are {form}; the others stay as they are")
+    return found
 
 
 def check_pipeline(

@@ -60,7 +60,7 @@ from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import RetryManager
-from homeport.job_coordinator.metadata.state_facts import StoreForms
+from homeport.job_coordinator.metadata.state_facts import StoreSchemas
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.job_model import JobModel
@@ -105,18 +105,20 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     log = cache_folder(os.environ) / "logs" / f"skein-{job.name}.log"
     # Skein's JVM starts beside the checks.
     with starting_driver(log, os.environ, kerberos_login(config)) as driver:
-        model, forms = check_job(job, reset_state=reset_state)
+        model, schemas = check_job(job, reset_state=reset_state)
         facts = cluster_facts(config, job.yarn, os.environ)
         require_fit(config, facts, job.yarn.url)
         with prepared(path, files) as package:
             digest = digest_of(package)
             state_check.check_package(job, digest, is_other_meant=other_package)
-            preflight.check_classes(config, python, package.import_path, note, forms)
-            preflight.check_own_groupers(config, python, package.import_path)
+            imports = package.import_path
+            forms = preflight.check_classes(config, python, imports, note, schemas)
+            preflight.check_own_groupers(config, python, imports)
             warn(warnings(config, facts))
             note("checked: configuration, Kafka, YARN, package, classes")
-            preflight.check_pipeline(config, python, package.import_path, note)
+            preflight.check_pipeline(config, python, imports, note)
             python = published(python, files, note)
+            state_check.announce(job, forms)
             reset = partial(reset_state_of, config, model) if reset_state else None
             number, application_id = submit_once(job, package, python.node, driver, reset)
     note(f"submitted {application_id}")
@@ -128,21 +130,21 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     print(f"YARN        {job.yarn.url}/cluster/app/{application_id}")
 
 
-def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[str, StoreForms]]:
+def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[str, StoreSchemas]]:
     """Require that Kafka, the state and YARN let the job run.
 
-    Returns its JobModel, where that is known already, and how what its stores hold is read.
+    Returns its JobModel, where that is known already, and by what its stores were written.
     """
     check_kafka(job.config)
     preflight.warn_of_reporters(job.config, note)
     model = preflight.check_job_model(job.config, note)
     state_check.check_record_sizes(job.config, model, job.record_limit())
-    forms = state_check.check_state(job, reset_state=reset_state)
+    schemas = state_check.check_state(job, reset_state=reset_state)
     preflight.check_token_folder(os.environ)
     job.yarn.require_reachable()
     forget_ended_tokens(os.environ, job.yarn)
     job.require_not_running()
-    return model, forms
+    return model, schemas
 
 
 def with_written_keys(job: Job) -> Job:

@@ -22,6 +22,7 @@ from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.sections import JobConfig
+from homeport.config.settings.stores_section import StorageConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     CoordinatorStream,
@@ -45,7 +46,7 @@ from homeport.job_coordinator.metadata.recorded_model import model_messages
 from homeport.job_coordinator.metadata.state_facts import (
     ChangelogPartitionManager,
     StateFactManager,
-    StoreForms,
+    StoreSchemas,
 )
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
@@ -56,18 +57,18 @@ from homeport.job_coordinator.planning.next_model import counts_now, previous_as
 OTHER_PACKAGE = "--other-package"
 
 
-def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
+def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreSchemas]:
     """Require that the job's state, if any, fits its configuration, or may be thrown away.
 
-    Returns {changelog: how what it holds is read}, of the state that stays.
+    Returns {changelog: by what it was written}, of the state that stays.
     """
-    before, forms = Config(), dict[str, StoreForms]()
+    before, schemas = Config(), dict[str, StoreSchemas]()
     if job.has_stream():
         with job.stream() as store:
             before = with_own_places(ConfigManager(store).read(), job.config)
             warn(left_behind(job.config, store))
             if not reset_state:
-                forms = StateFactManager(store).forms()
+                schemas = StateFactManager(store).schemas()
                 require_unchanged(store, job.config)
                 check_changelogs(job.config, store)
                 CheckpointTopic(job.config, store).check()
@@ -77,7 +78,21 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreForms]:
     if reset_state:
         topics = state_reset.state_topics(before, job.config)
         state_reset.check_topics(topics, job.config, before)
-    return forms
+    return schemas
+
+
+def announce(job: Job, forms: Mapping[str, str]) -> None:
+    """Admit values of further schemas from the job's containers; ``forms``: {store: form}."""
+    if not forms:
+        return
+    stores = StorageConfig.of(job.config).stores
+    with job.stream() as stream:
+        stream.write(
+            [
+                StateFactManager.announcement(str(stores[name].changelog), form)
+                for name, form in forms.items()
+            ]
+        )
 
 
 def check_changelogs(config: Config, stream: CoordinatorStream) -> None:

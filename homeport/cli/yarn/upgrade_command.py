@@ -227,8 +227,10 @@ def _checked_package(job: JobView, application: str, named: str) -> bytes:
             data = zipped(package)
             require_readable(data)
             require_free(state, orders, package_name(data), upgrades.submitted(application))
-            forms = StateFactManager(job.stream).forms()
-            preflight.check_classes(config, python, package.import_path, note, forms)
+            schemas = StateFactManager(job.stream).schemas()
+            preflight.check_classes(
+                config, python, package.import_path, note, schemas, has_way_back=True
+            )
     except WireError as error:
         rule = f"{error}"
         remedy = "pack the code alone; libraries are for yarn.python.archive (homeport pack)"

@@ -17,9 +17,16 @@ from homeport.cli.main import run
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.sections import JobConfig
+from homeport.config.settings.serde_names import SchemaSerde
+from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.store_meta import StoreMeta, meta_text
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.rocksdb.rocksdb_view import RocksDbView
+from homeport.container.serde.evolution.marked_avro import mark_of
+from homeport.container.serde.forms import form_of, forms_of, in_brief
 from homeport.container.serde.serdes import serde
+from homeport.container.storage.directory import StoreDirectory
+from homeport.container.storage.directory_lock import NO_WAIT
 
 PROPERTIES = """
 job.name=mine
@@ -62,6 +69,43 @@ def test_a_store_is_dumped_by_its_tasks_name(
     printed = capsys.readouterr().out
     require_promised(["state", "dump"], printed)
     assert json.loads(printed) == {"key": "b", "value": 2}
+
+
+AVRO = """
+stores.counts.msg.serde=rec
+serializers.registry.rec.class=avro
+serializers.registry.rec.schema=%s
+"""
+
+
+def test_a_value_of_another_schema_is_dumped_as_bytes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Values without a mark are of the schema in STORE-META; the schemas of others are in Kafka."""
+    path = _made(tmp_path, "Partition_0")
+    first, second = SchemaSerde("avro", "rec", '"int"'), SchemaSerde("avro", "rec", '"long"')
+    store = RocksDbStore(path, RocksDbMemory(8 << 20, 1))
+    marked = mark_of(form_of(second)) + b"\x04"
+    store.write({b"a": b"\x02", b"b": marked}, 42)
+    store.flush()
+    store.close()
+    forms = in_brief(forms_of(("string", first)))
+    meta = StoreMeta("log", "id", (), "g", ClockReading(0), forms=forms)
+
+    def dumped(schema: str) -> list[str]:
+        file = tmp_path / "avro.properties"
+        file.write_text(PROPERTIES + AVRO % schema, encoding="utf-8")
+        run(["state", "dump", "counts", f"--dir={path}", f"--config-path={file}"])
+        return capsys.readouterr().out.splitlines()
+
+    assert dumped('"long"') == ["a = 1", f"b = 0x{marked.hex()} (not of the serde 'avro')"]
+    directory = StoreDirectory(path, NO_WAIT)
+    directory.write_text("STORE-META", meta_text(meta))
+    directory.release()
+    assert dumped('"int"') == ["a = 1", f"b = 0x{marked.hex()} (not of the serde 'avro')"]
+    assert dumped('"long"') == ["a = 0x02 (not of the serde 'avro')", "b = 2"]
+    (path / "STORE-META").write_bytes(b"damaged")
+    assert dumped('"long"')[0] == "a = 1"
 
 
 @pytest.mark.parametrize(

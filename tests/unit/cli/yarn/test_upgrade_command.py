@@ -216,7 +216,7 @@ def _asked(
     """What the classes of the package are checked with, where the stream says ``recorded`` too."""
     asked: list[tuple[Config, JobPython]] = []
     monkeypatch.setattr(
-        preflight, "check_classes", lambda config, python, *_: asked.append((config, python))
+        preflight, "check_classes", lambda config, python, *_, **__: asked.append((config, python))
     )
     folder.mkdir()
     (folder / "m.py").write_text("class C: pass\n")

@@ -1,4 +1,4 @@
-"""A container's serdes and what its stores hold."""
+"""A container's serdes and what its stores hold: what it records, refuses, and gives its tasks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from small_jobs import LOGGED, job_of, store_keys
 from stores_in_memory_log import CONFIG, Log, storage_of
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, WireError
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.start_up import require_forms
+from homeport.container.serde.serdes import Serde
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+    CoordinatorStreamMessage,
+    MessageType,
+)
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
 
 KEYS = {
@@ -24,8 +29,8 @@ KEYS = {
 SCHEMA = "serializers.registry.rec.schema"
 
 
-def _job(schema: str, *, standby: bool = False) -> ContainerJob:
-    """A container of a _job whose values have the Avro schema, or its standby."""
+def _job(schema: object, *, standby: bool = False) -> ContainerJob:
+    """A container of a job whose values have the Avro schema, or its standby."""
     return job_of({**KEYS, SCHEMA: json.dumps(schema)}, "0-0" if standby else "0")
 
 
@@ -41,9 +46,113 @@ def test_the_first_container_writes_down_what_the_next_must_read(
     assert [*StateFactManager(stream).forms()] == ["kafka.s"]
     ((kind, forms),) = storage.forms.items()
     assert (kind, forms[0], forms[1].split()[0]) == ("s", "bytes", "avro")
+    assert storage.writers == {}
     length = len(stream.log)
     require_forms(stream, _job("int"), storage)
     assert len(stream.log) == length
     with pytest.raises(ConfigError, match="the values of store 's' were written by avro"):
         require_forms(stream, _job("string", standby=standby), storage)
     assert len(stream.log) == length
+
+
+def _record(*fields: tuple[str, str], default: object = None) -> dict[str, object]:
+    about = {} if default is None else {"default": default}
+    parts = [{"name": name, "type": kind, **about} for name, kind in fields]
+    return {"type": "record", "name": "R", "fields": parts}
+
+
+A = _record(("n", "int"), default=0)
+B = _record(("n", "int"), ("m", "int"), default=0)
+C = _record(("n", "long"), ("m", "int"), default=0)
+
+
+class _Host:
+    """A host that starts containers of one job, which share a coordinator stream."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.stream = InMemoryCoordinatorStream()
+
+    def start(self, schema: object) -> Serde:
+        """Start one; return the serde that its tasks' store has."""
+        self.stream.catch_up()
+        self.storage = storage_of(self.folder, Log(), CONFIG)
+        job = _job(schema)
+        require_forms(self.stream, job, self.storage, "node-7")
+        self.stream.catch_up()
+        store = next(s for s in job.stores if s.name == "s")
+        return job.serdes(store, self.storage.writers.get("s", ()))[1]
+
+
+def test_a_new_schema_is_recorded_before_it_writes_and_both_codes_read(tmp_path: Path) -> None:
+    """An upgrade, and its way back: containers of both start in any order."""
+    host = _Host(tmp_path)
+    old = host.start(A)
+    before = host.storage.forms
+    first = old.to_bytes({"n": 5})
+    new = host.start(B)
+    assert host.storage.forms == before  # a store on the disk is no other one
+    second = new.to_bytes({"n": 6, "m": 7})
+    assert new.from_bytes(first) == {"n": 5, "m": 0}
+    back = host.start(A)
+    assert back.to_bytes({"n": 5}) == first
+    assert back.from_bytes(second) == {"n": 6}
+    length = len(host.stream.log)
+    host.start(A)
+    assert len(host.stream.log) == length
+    again = host.start(B)
+    assert again.from_bytes(second) == {"n": 6, "m": 7}
+    assert len(host.storage.writers["s"]) == 2
+
+
+def test_a_schema_that_the_other_code_does_not_read_needs_run_job(tmp_path: Path) -> None:
+    """It may be a file that changed on this host alone; run-job writes down that it is meant."""
+    host = _Host(tmp_path)
+    host.start(A)
+    length = len(host.stream.log)
+    with pytest.raises(ConfigError, match="field n: long is no int"):
+        host.start(C)
+    assert len(host.stream.log) == length
+    form = "avro " + _fingerprint(C)
+    host.stream.write([StateFactManager.announcement("kafka.s", form)])
+    new = host.start(C)
+    assert new.from_bytes(_job(A).serdes(_job(A).stores[0])[1].to_bytes({"n": 5})) == {
+        "n": 5,
+        "m": 0,
+    }
+    with pytest.raises(ConfigError, match="field n: long is no int"):
+        host.start(A)
+
+
+def _fingerprint(schema: object) -> str:
+    storage = storage_of(Path(), Log(), CONFIG)
+    require_forms(InMemoryCoordinatorStream(), _job(schema), storage)
+    return storage.forms["s"][1].split(" ")[1]
+
+
+def test_a_release_without_marks_refuses_a_store_that_has_some(tmp_path: Path) -> None:
+    """It compares the record of the first container, which says so from then on."""
+    host = _Host(tmp_path)
+    host.start(A)
+    assert not _first(host.stream).startswith("evolved ")
+    host.start(B)
+    assert _first(host.stream).startswith("evolved avro ")
+    assert StateFactManager(host.stream).forms()["kafka.s"].msg.startswith("avro ")
+
+
+def _first(stream: InMemoryCoordinatorStream) -> str:
+    record = stream.latest(MessageType.SET_STATE_FACT)["changelog kafka.s"]
+    return record.value("msg") or ""
+
+
+def test_a_damaged_record_of_a_schema_stops(tmp_path: Path) -> None:
+    """Its values would be read by another one."""
+    host = _Host(tmp_path)
+    host.start(A)
+    host.start(B)
+    (key,) = (
+        key for key in host.stream.latest(MessageType.SET_STATE_FACT) if key.startswith("schema ")
+    )
+    host.stream.write([CoordinatorStreamMessage(MessageType.SET_STATE_FACT, key, {"x": "y"})])
+    with pytest.raises(WireError, match="the form of values is missing"):
+        host.start(B)

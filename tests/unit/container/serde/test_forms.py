@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from class_questions import code_of
 from google.protobuf import descriptor_pb2
 
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import SCHEMA_KINDS, SchemaSerde, serde_name
-from homeport.container.serde.forms import form_of, forms_of, require_readable, shown
+from homeport.container.serde.forms import form_of, forms_of, shown
 from homeport.container.serde.schema_serde import CODECS
-from homeport.job_coordinator.metadata.state_facts import StoreForms
 
 QUOTE = {
     "type": "record",
@@ -26,10 +23,6 @@ QUOTE = {
 
 def _avro(schema: object) -> SchemaSerde:
     return SchemaSerde("avro", "rec", json.dumps(schema))
-
-
-def _ddl(schema: str) -> SchemaSerde:
-    return SchemaSerde("json", "rec", schema)
 
 
 def _field(name: str, kind: object, **more: object) -> dict[str, object]:
@@ -59,87 +52,9 @@ def test_another_way_to_write_an_avro_schema_is_no_change(same: dict[str, Any]) 
     assert form_of(spaced) == form_of(_avro(QUOTE))
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        _record(ASK, BID),
-        _record(BID, ASK, _field("mid", "int", default=0)),
-        _record(BID),
-        _record(_field("bid", "long"), ASK),
-        _record(_field("bid", ["null", "int"]), ASK),
-        _record(_field("bid", {"type": "int", "logicalType": "date"}), ASK),
-        {"type": "array", "items": QUOTE},
-        {"type": "map", "values": QUOTE},
-    ],
-)
-def test_an_avro_schema_that_reads_otherwise_is_refused(other: object) -> None:
-    """Swapped fields read swapped values, and a field more reads the end of the next value."""
-    recorded = forms_of(("string", _avro(QUOTE)))
-    with pytest.raises(ConfigError) as caught:
-        require_readable("quotes", ("string", _avro(other)), recorded)
-    was, now = shown(recorded.msg), shown(form_of(_avro(other)))
-    assert was != now
-    line = str(caught.value)
-    assert line.startswith(f"serializers.registry.rec.schema = '{now}': the values of store ")
-    assert f"'quotes' were written by {was}" in line
-    assert "run-job --reset-state" in caught.value.remedy
-    assert require_readable("quotes", ("string", _avro(QUOTE)), recorded) == recorded
-    with pytest.raises(ConfigError, match="the keys of store 'quotes' were written by"):
-        require_readable("quotes", (_avro(other), "json"), forms_of((_avro(QUOTE), "json")))
-
-
-def test_the_fields_that_differ_are_named() -> None:
-    """The first of them."""
-    wide = _record(BID, ASK, *(_field(f"f{n}", "int") for n in range(7)))
-    recorded = forms_of(("string", _avro(QUOTE)))
-    with pytest.raises(ConfigError, match=r"\(different: f0, f1, f2, f3, f4, \.\.\.\)"):
-        require_readable("quotes", ("string", _avro(wide)), recorded)
-    with pytest.raises(ConfigError, match=r"\(different: bid\)"):
-        require_readable("q", ("string", _avro(_record(_field("bid", "long"), ASK))), recorded)
-    with pytest.raises(ConfigError, match=r"\(different: the order of the fields\)"):
-        require_readable("quotes", ("string", _avro(_record(ASK, BID))), recorded)
-    renamed = _record(BID, ASK, name="Price")
-    with pytest.raises(ConfigError, match="would be read wrongly; set the schema back"):
-        require_readable("quotes", ("string", _avro(renamed)), recorded)
-
-
-def test_objects_of_json_may_have_more_fields() -> None:
-    """They are null in older values; what is there keeps its type. Keys are compared as bytes."""
-    recorded = forms_of(("string", _ddl("carrier STRING, delay INT")))
-    for same in ("delay int,  carrier string", "`delay` INT, carrier STRING, more DOUBLE"):
-        assert require_readable("s", ("string", _ddl(same)), recorded) == recorded
-    for other in ("carrier STRING", "carrier STRING, delay BIGINT"):
-        with pytest.raises(ConfigError, match=r"\(different: delay\)"):
-            require_readable("s", ("string", _ddl(other)), recorded)
-    keys = forms_of((_ddl("a INT"), "json"))
-    with pytest.raises(ConfigError, match="the keys of store 's'"):
-        require_readable("s", (_ddl("a INT, b INT"), "json"), keys)
-    with pytest.raises(ConfigError, match="were written by json, and by another schema"):
-        require_readable("s", ("string", _ddl("a INT")), StoreForms("string", "json"))
-
-
 def test_serdes_without_a_schema_are_their_names() -> None:
-    """A class of the job's own too; of a changed one the line names the store's key."""
+    """A class of the job's own too."""
     assert forms_of(("string", "my.code:Serde")) == ("string", "my.code:Serde")
-    with pytest.raises(ConfigError, match=r"stores\.s\.msg\.serde = 'long'"):
-        require_readable("s", ("string", "long"), StoreForms("string", "double"))
-
-
-def test_a_long_schema_is_its_fingerprint() -> None:
-    """A record of the coordinator stream stays small."""
-    wide = _record(*(_field(f"field{n:05}", "int") for n in range(2_000)))
-    form = form_of(_avro(wide))
-    assert form == shown(form)
-    with pytest.raises(ConfigError, match="would be read wrongly; set"):
-        require_readable("s", ("string", _avro(QUOTE)), StoreForms("string", form))
-    assert require_readable("s", ("string", _avro(wide)), StoreForms("string", form)).msg == form
-    # A record that another program has damaged is no schema to compare.
-    broken = StoreForms("string", "json 0 {")
-    with pytest.raises(ConfigError):
-        require_readable("s", ("string", _ddl("a INT")), broken)
-    for odd in ("json 0 []", "json 0 {"):
-        with pytest.raises(ConfigError):
-            require_readable("s", ("string", "json"), StoreForms("string", odd))
 
 
 def test_values_of_a_registry_say_themselves_what_they_are() -> None:
@@ -200,21 +115,6 @@ def test_a_protobuf_message_is_compared_by_what_its_bytes_may_hold(
     ):
         changed = form(other)
         assert shown(changed) != shown(first)
-        with pytest.raises(ConfigError, match=r"serializers\.registry\.rec\.schema\.file"):
-            require_readable("s", ("string", name), StoreForms("string", first))
-
-
-def test_run_jobs_check_of_the_package_refuses_a_changed_schema(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """It runs with the job's package, where a schema may be a file."""
-
-    def checked(recorded: StoreForms | None) -> int:
-        return code_of(stores=(("quotes", ("string", _avro(QUOTE)), recorded),))
-
-    assert checked(None) == checked(forms_of(("string", _avro(QUOTE)))) == 0
-    assert checked(forms_of(("string", _avro(_record(ASK, BID))))) == 1
-    assert "error: serializers.registry.rec.schema = 'avro " in capsys.readouterr().err
 
 
 def test_each_kind_of_schema_has_its_code() -> None:

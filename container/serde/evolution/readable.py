@@ -1,0 +1,168 @@
+"""Whether a job's serdes read what is in its stores, and what they write is read by its code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.config.declarations import all_keys as keys
+from homeport.config.errors import ConfigError
+from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
+from homeport.container.serde.evolution.class_rules import class_fault
+from homeport.container.serde.forms import form_in, kind_of, reading_of, shown
+from homeport.container.serde.schema_serde import CODECS
+from homeport.job_coordinator.metadata.state_facts import Reading, StoreSchemas
+
+_UNKNOWN = "a schema that no record holds, as a long one, cannot be compared"
+_REMEDY = (
+    "set the schema back, keep the new values in another store, or begin from nothing by run-job "
+    "--reset-state"
+)
+
+
+@dataclass(frozen=True)
+class StoreSerdes:
+    """The serdes of keys and of values of the store ``name``.
+
+    ``host``: where its schema's file was found; empty: on the machine of the command.
+    """
+
+    name: str
+    key: ConfiguredSerde
+    msg: ConfiguredSerde
+    host: str = ""
+
+    def reading(self) -> Reading:
+        """Return how the serdes read; ConfigError: a schema or a class cannot be had."""
+        return reading_of(
+            (keys.STORE_KEY_SERDE.named(self.name), self.key),
+            (keys.STORE_MSG_SERDE.named(self.name), self.msg),
+        )
+
+
+def require_readable(
+    store: StoreSerdes, recorded: StoreSchemas | None, *, has_way_back: bool = False
+) -> Reading:
+    """Return how the store is read; require that all that it holds is.
+
+    ``recorded``: by what that was written; None: it holds nothing. ``has_way_back``: the code that
+    runs now must read what the new code writes.
+
+    ConfigError: a key has other bytes, or values of one schema are not read by another.
+    """
+    wanted = store.reading()
+    if recorded is None:
+        return wanted
+    _require_same_keys(store, wanted, recorded)
+    for form in writers_of(recorded):
+        fault = (
+            None if shown(form) == shown(wanted.msg) else _fault(form, wanted.msg, wanted.reader)
+        )
+        if fault is not None:
+            raise _refused(
+                store, store.msg, "msg", wanted.msg, f"were written by {shown(form)}{fault}"
+            )
+    now = recorded.reading or Reading(*recorded.forms)
+    if has_way_back and shown(now.msg) != shown(wanted.msg):
+        fault = _fault(wanted.msg, now.msg, now.reader)
+        if fault is not None:
+            rule = f"are read by {shown(now.msg)} in the code that runs, which does not read it"
+            raise _refused(
+                store,
+                store.msg,
+                "msg",
+                wanted.msg,
+                f"{rule}{fault}",
+                "make a change that both read, or stop the job and deploy it by run-job, without "
+                "a way back",
+            )
+    return wanted
+
+
+def require_admitted(store: StoreSerdes, recorded: StoreSchemas | None) -> Reading:
+    """Return as ``require_readable``, for a container.
+
+    Values of a schema that no run-job has admitted may come from a file of this host alone: the
+    other containers must read them too.
+    """
+    brief = shown(store.reading().msg)
+    is_known = recorded is None or brief in {
+        recorded.announced,
+        *(shown(form) for form in writers_of(recorded)),
+    }
+    return require_readable(store, recorded, has_way_back=not is_known)
+
+
+def writers_of(recorded: StoreSchemas) -> tuple[str, ...]:
+    """Return the forms in which the store's values were written, the first container's first.
+
+    Those of a class are left out where its fields were not recorded with it.
+    """
+    first = recorded.forms.msg
+    has_later = any(kind_of(form) == first for form in recorded.later)
+    known = recorded.later if has_later else (first, *recorded.later)
+    return tuple(dict.fromkeys(known))
+
+
+def _require_same_keys(store: StoreSerdes, wanted: Reading, recorded: StoreSchemas) -> None:
+    was, name = recorded.forms.key, kind_of(wanted.key)
+    if was == name and ":" in name:
+        if recorded.reading is None or " " not in recorded.reading.key:
+            return  # a class whose fields were not recorded, from before
+        was = recorded.reading.key
+    if shown(was) != shown(wanted.key):
+        rule = f"were written by {shown(was)}, and keys keep their bytes"
+        fault = _fault(was, wanted.key, "") or ""
+        raise _refused(store, store.key, "key", wanted.key, f"{rule}{fault}")
+
+
+def _refused(
+    store: StoreSerdes,
+    serde: ConfiguredSerde,
+    part: str,
+    form: str,
+    rule: str,
+    remedy: str = _REMEDY,
+) -> ConfigError:
+    named = keys.STORE_KEY_SERDE if part == "key" else keys.STORE_MSG_SERDE
+    key, where = named.named(store.name), ""
+    if isinstance(serde, SchemaSerde):
+        key = serde.schema_key
+        if serde.file and store.host:
+            where = f"by {serde.file} of host {store.host}, "
+    what = "keys" if part == "key" else "values"
+    return ConfigError(
+        key, shown(form), f"{where}the {what} of store {store.name!r} {rule}", remedy
+    )
+
+
+def _fault(writer: str, form: str, reader: str) -> str | None:
+    """Return why values in the form ``writer`` are not read by ``form``, to follow a rule.
+
+    ``reader``: the schema of ``form`` with defaults; empty: without.
+    """
+    kind = kind_of(form)
+    if writer == kind and ":" in kind:
+        return None  # a class whose fields were not recorded, from before
+    if kind_of(writer) != kind or " " not in writer or " " not in form:
+        return ", and would be read wrongly"
+    was, now = schema_in(writer), json.loads(reader) if reader else schema_in(form)
+    if was is None or now is None:
+        return f"; {_UNKNOWN}"
+    try:
+        fault = (class_fault if ":" in kind else CODECS[kind].fault)(was, now)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, StopIteration):
+        fault = "the record of it is damaged"
+    return None if fault is None else f"; {fault}"
+
+
+def schema_in(form: str) -> Any:  # noqa: ANN401 - JSON
+    """Return the schema in a form; None: it has none, or another program has written it."""
+    kind, _, rest = form.partition(" ")
+    text = rest.partition(" ")[2]
+    try:
+        found = json.loads(text) if text else None
+    except ValueError:
+        return None
+    return found if form_in(kind, found) == form else None

@@ -1,0 +1,353 @@
+"""Avro values of several schemas in one store, by random evolutions; and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from homeport.config.errors import WireError
+from homeport.config.settings.serde_names import SchemaSerde
+from homeport.container.serde.avro_serde import avro_serde, parsed_schema
+from homeport.container.serde.evolution.avro_rules import avro_fault
+from homeport.container.serde.evolution.marked_avro import mark_of, marked_avro
+from homeport.container.serde.forms import form_of
+from homeport.container.serde.serdes import Serde
+
+
+def _entry(schema: object) -> SchemaSerde:
+    return SchemaSerde("avro", "rec", json.dumps(schema))
+
+
+def _plain(schema: object) -> Serde:
+    return avro_serde("key", json.dumps(schema))
+
+
+def marked(schema: object, *writers: object) -> Serde:
+    """The serde of ``schema`` in a store of these writers."""
+    return marked_avro(_entry(schema), _plain(schema), [form_of(_entry(w)) for w in writers])
+
+
+def _fault(writer: object, reader: object) -> str | None:
+    return avro_fault(*(parsed_schema("key", json.dumps(s)) for s in (writer, reader)))
+
+
+def _record(*fields: dict[str, Any], name: str = "R", **more: object) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields), **more}
+
+
+def _field(name: str, kind: object, **more: object) -> dict[str, Any]:
+    return {"name": name, "type": kind, **more}
+
+
+A = _record(_field("n", "int"))
+B = _record(_field("n", "int"), _field("m", "string", default="q"))
+
+
+def test_values_of_two_schemas_live_in_one_store() -> None:
+    """Those of the first as they are; those of the second with the mark of Avro's specification."""
+    new, old = marked(B, A, B), marked(A, A, B)
+    first, second = old.to_bytes({"n": 5}), new.to_bytes({"n": 6, "m": "x"})
+    assert first == _plain(A).to_bytes({"n": 5})
+    assert second == mark_of(form_of(_entry(B))) + _plain(B).to_bytes({"n": 6, "m": "x"})
+    assert new.from_bytes(first) == {"n": 5, "m": "q"}
+    assert new.from_bytes(second) == {"n": 6, "m": "x"}
+    assert [old.from_bytes(data) for data in (first, second)] == [{"n": 5}, {"n": 6}]
+
+
+def test_the_mark_is_that_of_single_object_encoding() -> None:
+    """Avro 1.11: the fingerprint of "int" is 7275d51a3f395c8f, and little-endian in the header."""
+    assert mark_of(form_of(_entry("int"))).hex() == "c3018f5c393f1ad57572"
+
+
+def test_a_value_of_the_first_schema_may_begin_as_a_mark() -> None:
+    """It gets one itself; without a known fingerprint behind, it is what it was."""
+    fixed = _record(_field("f", {"type": "fixed", "name": "F", "size": 12}))
+    more = {**fixed, "fields": [*fixed["fields"], _field("m", "int", default=0)]}
+    serde = marked(fixed, fixed, more)
+    for value in (mark_of(form_of(_entry(more))) + b"xx", b"\xc3\x01" + b"y" * 10):
+        assert serde.from_bytes(serde.to_bytes({"f": value})) == {"f": value}
+        assert marked(more, fixed, more).from_bytes(serde.to_bytes({"f": value}))["f"] == value
+    unmarked = _plain(fixed).to_bytes({"f": b"\xc3\x01" + b"y" * 10})
+    assert serde.from_bytes(unmarked) == {"f": unmarked}
+
+
+def test_damaged_bytes_are_refused() -> None:
+    """In each of the forms."""
+    serde = marked(B, A, B)
+    for data in (b"", mark_of(form_of(_entry(B))), mark_of(form_of(_entry(A))) + b"\x02\x02"):
+        with pytest.raises(WireError, match="not of the serde 'avro'"):
+            serde.from_bytes(data)
+
+
+NESTED = _record(_field("x", "int", default=3), _field("y", "bytes", default="\u00ff"), name="N")
+DEFAULTS = [
+    (_field("f", "bytes", default="\u00ffa"), b"\xffa"),
+    (_field("f", {"type": "int", "logicalType": "date"}, default=1), "1970-01-02"),
+    (_field("f", NESTED, default={"x": 4}), {"x": 4, "y": b"\xff"}),
+    (_field("f", {"type": "array", "items": NESTED}, default=[{}]), [{"x": 3, "y": b"\xff"}]),
+    (_field("f", {"type": "map", "values": "double"}, default={"a": 1}), {"a": 1.0}),
+    (_field("f", ["null", NESTED], default=None), None),
+    (_field("f", [NESTED, "null"], default={}), {"x": 3, "y": b"\xff"}),
+    (_field("f", ["string", "int"], default="a"), "a"),
+    (_field("f", "boolean", default=True), True),
+    (_field("f", "float", default=1), 1.0),
+    (_field("f", [NESTED, {**NESTED, "name": "O"}], default={}), ("N", {"x": 3, "y": b"\xff"})),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), DEFAULTS)
+def test_a_default_is_a_value_as_the_serde_reads_it(field: dict[str, Any], value: object) -> None:
+    """JSON has text for bytes and numbers for times; the value can be written, and changed."""
+    wide = _record(_field("n", "int"), field)
+    serde = marked(wide, A, wide)
+    data = _plain(A).to_bytes({"n": 5})
+    found = serde.from_bytes(data)
+    assert found["f"] == value or str(found["f"]) == value
+    assert serde.from_bytes(serde.to_bytes(found)) == found
+    if isinstance(found["f"], list | dict):
+        found["f"].clear()
+        assert serde.from_bytes(data)["f"] == value
+
+
+@pytest.mark.parametrize(
+    ("reader", "fault"),
+    [
+        (_record(_field("n", "int"), _field("m", "int")), "field m: it is missing in older"),
+        (_record(_field("n", "string")), "field n: int is no string"),
+        (_record(_field("n", "float")), "field n: a number of int may be another one as float"),
+        (_record(_field("n", "int"), name="S"), "record R is no record S, which has no such alias"),
+        (_record(_field("n", "int"), name="S", aliases=["R"]), None),
+        (_record(_field("m", "int", aliases=["n"])), None),
+        (_record(_field("n", "double")), None),
+        (_record(_field("n", ["null", "long"])), None),
+        (_record(_field("n", ["null", "string"])), "field n: int is no type of the union"),
+        (_record(_field("n", {"type": "int", "logicalType": "date"})), "field n: int is no date"),
+        (_record(), None),
+        ("int", "record is no int"),
+    ],
+)
+def test_the_rule_names_the_field(reader: object, fault: str | None) -> None:
+    """And what is accepted is read."""
+    found = _fault(A, reader)
+    if fault is None:
+        assert found is None
+        marked(reader, A, reader).from_bytes(_plain(A).to_bytes({"n": 5}))
+    else:
+        assert (found or "").startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "fault"),
+    [
+        (["null", A], A, "a union is read as a union alone"),
+        (A, [A, B | {"name": "S"}], "record R is read as a union of it and null alone"),
+        (
+            _record(_field("a", "int"), _field("b", "int")),
+            _record(_field("b", "int", aliases=["a"])),
+            "field b: two fields are read as this one",
+        ),
+        (
+            {"type": "fixed", "name": "F", "size": 1},
+            {"type": "fixed", "name": "F", "size": 2},
+            "1 bytes are no 2",
+        ),
+        (
+            {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+            {"type": "enum", "name": "E", "symbols": ["A"]},
+            "symbol B is missing",
+        ),
+        (
+            {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+            {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"},
+            None,
+        ),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
+            {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
+            None,
+        ),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
+            {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 3},
+            "a decimal keeps its scale",
+        ),
+        (
+            {"type": "map", "values": "int"},
+            {"type": "map", "values": "string"},
+            "field {}: int is no string",
+        ),
+        ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, None),
+        ("bytes", "string", "bytes is no string"),
+        ("string", "bytes", None),
+    ],
+)
+def test_other_rules(writer: object, reader: object, fault: str | None) -> None:
+    """One by one."""
+    found = _fault(writer, reader)
+    assert found is None if fault is None else (found or "").startswith(fault)
+
+
+LEAVES = st.sampled_from(["int", "long", "float", "double", "string", "bytes", "boolean", "null"])
+_LOGICAL = st.sampled_from(
+    [
+        {"type": "int", "logicalType": "date"},
+        {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1},
+        {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+        {"type": "enum", "name": "E", "symbols": ["B", "A", "C"], "default": "C"},
+        {"type": "fixed", "name": "F", "size": 2},
+    ]
+)
+
+
+def _types(depth: int) -> st.SearchStrategy[Any]:
+    """A schema; no name stands twice in one, except where the strategy below sorts that out."""
+    if depth == 0:
+        return LEAVES
+    inner = _types(depth - 1)
+    return st.one_of(
+        LEAVES,
+        st.builds(lambda items: {"type": "array", "items": items}, inner),
+        st.builds(lambda values: {"type": "map", "values": values}, inner),
+        st.lists(LEAVES, min_size=1, max_size=3, unique=True),
+    )
+
+
+_JSON_DEFAULTS: dict[str, object] = {
+    "int": 1,
+    "long": 2,
+    "float": 1.5,
+    "double": 2.5,
+    "string": "s",
+    "bytes": "\u00fe",
+    "boolean": False,
+    "null": None,
+}
+
+
+@st.composite
+def records(draw: st.DrawFn) -> dict[str, Any]:
+    """A record of some of the fields a to d, in any order; some have defaults."""
+    names = draw(st.permutations(["a", "b", "c", "d"]))
+    fields = []
+    for name in names[: draw(st.integers(0, 4))]:
+        kind = draw(_types(2))
+        field = _field(name, kind)
+        first = kind[0] if isinstance(kind, list) else kind
+        if isinstance(first, str) and draw(st.booleans()):
+            field["default"] = _JSON_DEFAULTS[first]
+        fields.append(field)
+    if draw(st.booleans()):
+        fields.append(_field("e", draw(_LOGICAL)))
+    return _record(*fields)
+
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+_NAMED = {"enum": st.sampled_from("B"), "fixed": st.binary(min_size=2, max_size=2)}
+
+
+def _value(draw: Draw, schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """A value of the schema."""
+    if isinstance(schema, list):
+        return _value(draw, draw(st.sampled_from(schema)))
+    if isinstance(schema, str):
+        return draw(_VALUES[schema])
+    kind = schema["type"]
+    if kind == "record":
+        return {f["name"]: _value(draw, f["type"]) for f in schema["fields"]}
+    if kind == "array":
+        return [_value(draw, schema["items"]) for _ in range(draw(st.integers(0, 2)))]
+    if kind == "map":
+        return {k: _value(draw, schema["values"]) for k in draw(st.sets(st.sampled_from("xy")))}
+    return draw(_NAMED.get(kind, st.just(5)))
+
+
+_VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "int": st.integers(-(2**31), 2**31 - 1),
+    "long": st.integers(-(2**63), 2**63 - 1),
+    "float": st.floats(width=32, allow_nan=False, allow_infinity=False),
+    "double": st.floats(allow_nan=False, allow_infinity=False),
+    "string": st.text(max_size=3),
+    "bytes": st.binary(max_size=3),
+    "boolean": st.booleans(),
+    "null": st.none(),
+}
+
+
+_WIDER = {"int": "long", "float": "double", "string": "bytes", "long": "double"}
+
+
+@st.composite
+def evolutions(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A record, and what it became: fields went, came, moved, widened, got null; or another one."""
+    writer = draw(records())
+    if draw(st.integers(0, 4)) == 0:
+        return writer, draw(records())
+    fields = [dict(field) for field in writer["fields"] if draw(st.integers(0, 3))]
+    for field in fields:
+        kind = field["type"]
+        change = draw(st.integers(0, 5))
+        if change == 0 and isinstance(kind, str):
+            field["type"] = _WIDER.get(kind, kind)
+            field.pop("default", None)
+        elif change == 1 and kind != "null" and not isinstance(kind, list):
+            field["type"] = ["null", kind]
+            field.pop("default", None)
+        elif change == 2:
+            field.update(name=f"{field['name']}2", aliases=[field["name"]])
+    for name in draw(st.lists(st.sampled_from("gh"), unique=True)):
+        kind = draw(LEAVES)
+        has_default = draw(st.integers(0, 3)) > 0
+        default = {"default": _JSON_DEFAULTS[kind]} if has_default else {}
+        fields.append(_field(name, kind, **default))
+    return writer, _record(*draw(st.permutations(fields)))
+
+
+def _by_library(writer: object, reader: object, data: bytes) -> Any:  # noqa: ANN401 - a value
+    was, now = (fastavro.parse_schema(json.loads(json.dumps(s))) for s in (writer, reader))
+    return fastavro.schemaless_reader(io.BytesIO(data), was, now)
+
+
+@settings(max_examples=60)
+@given(evolutions(), st.data())
+def test_what_is_accepted_is_read_as_the_library_resolves_it(
+    pair: tuple[dict[str, Any], dict[str, Any]], data: st.DataObject
+) -> None:
+    """But for defaults, which the library leaves as JSON has them; and is written again."""
+    writer, reader = pair
+    value = _value(data.draw, writer)
+    plain = _plain(writer).to_bytes(value)
+    fault = _fault(writer, reader)
+    event("accepted" if fault is None else "refused")
+    if fault is not None:
+        return
+    serde = marked(reader, writer, reader)
+    found, resolved = serde.from_bytes(plain), _by_library(writer, reader, plain)
+    for name, part in resolved.items():
+        assert found[name] == (b"\xfe" if part == _JSON_DEFAULTS["bytes"] else part)
+    assert found.keys() == resolved.keys()
+    assert serde.from_bytes(serde.to_bytes(found)) == found
+
+
+@settings(max_examples=60)
+@given(evolutions(), st.data())
+def test_what_is_refused_is_not_read_or_is_another_value(
+    pair: tuple[dict[str, Any], dict[str, Any]], data: st.DataObject
+) -> None:
+    """A field that is missing stops every value; a type alone, those that have such a part."""
+    writer, reader = pair
+    fault = _fault(writer, reader)
+    if fault is None:
+        return
+    plain = _plain(writer).to_bytes(_value(data.draw, writer))
+    is_of_part = any(part in fault for part in ("[]", "{}", "union", "another one", "bytes"))
+    if is_of_part or any(isinstance(field["type"], list) for field in writer["fields"]):
+        return  # some values have no such part, or one that fits
+    with pytest.raises(WireError):
+        marked(reader, writer, reader).from_bytes(plain)
