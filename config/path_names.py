@@ -6,7 +6,7 @@ jobs never share a folder (safety K3).
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from homeport.config.errors import StoreError
 
@@ -20,6 +20,16 @@ def job_folder(job_name: str, job_id: str) -> str:
     the id is escaped: ("a", "1-0") and ("a-1", "0") differ (safety K3).
     """
     return f"{path_part(job_name)}-{path_part(job_id).replace('-', '%2D')}"
+
+
+def job_of_folder(folder: str) -> tuple[str, str] | None:
+    """Return name and id of the job whose folder has that name; None: no job's has."""
+    name, hyphen, job_id = (unquote(part) for part in folder.rpartition("-"))
+    try:
+        is_one = bool(hyphen) and job_folder(name, job_id) == folder
+    except StoreError:
+        return None
+    return (name, job_id) if is_one else None
 
 
 def path_part(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Which directories of a deleted job may be removed from a host.
+"""Which directories of a job that is gone may be removed from a host.
 
 PURE. The file of a directory (STORE-META, ADJUNCT-META) names the log that fills the store, with
 the broker's id of its topic. A directory with the id of a topic that was deleted with the job goes
@@ -51,6 +51,25 @@ def deleted_verdict(
         reason = f"its log {source.stream} was not deleted with the job"
         return Verdict(is_removable=False, reason=reason)
     reason = f"{_OF_THE_JOB}, and its changelog recreated before"
+    if age_ms < limit_ms:
+        return Verdict(is_removable=False, reason=f"{reason}, but younger than the limit")
+    return Verdict(is_removable=True, reason=reason)
+
+
+def orphan_verdict(
+    source: StoreSource, topic_id: str | None, *, is_held: bool, age_ms: int, limit_ms: int
+) -> Verdict:
+    """Return the verdict on a directory of a job that nothing knows any more.
+
+    ``topic_id``: of the topic that has the name of its log now; None: there is none.
+    """
+    if is_held:
+        return IN_USE
+    if source.fault is not None:
+        return Verdict(is_removable=False, reason=source.fault)
+    if source.topic_id == topic_id:
+        return Verdict(is_removable=False, reason=f"its log {source.stream} is still there")
+    reason = f"nothing knows its job, and its log {source.stream} is gone"
     if age_ms < limit_ms:
         return Verdict(is_removable=False, reason=f"{reason}, but younger than the limit")
     return Verdict(is_removable=True, reason=reason)

@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from homeport.config.errors import StoreError
-from homeport.container.progress.deleted_directories import DeletedTopics, deleted_verdict, kind_by
+from homeport.container.progress.deleted_directories import (
+    DeletedTopics,
+    StoreSource,
+    deleted_verdict,
+    kind_by,
+    orphan_verdict,
+)
 from homeport.container.progress.host_directories import (
     IN_USE,
     DirectoryKind,
@@ -66,13 +72,35 @@ def judge_by(owners: Owners, limit: Limit) -> Judge:
 def judge_deleted(topics: DeletedTopics, limit: Limit) -> Judge:
     """Return what judges directories of a job that was deleted, by the files in them."""
 
-    def judged_now(found: FoundDirectory) -> Judgement:
-        source, is_held = source_of(found.path), found.holder is not None
-        age_ms = limit.now_ms - found.extent.newest_ms
-        verdict = deleted_verdict(
+    def verdict(source: StoreSource, found: FoundDirectory, age_ms: int) -> Verdict:
+        is_held = found.holder is not None
+        return deleted_verdict(
             source, topics, is_held=is_held, age_ms=age_ms, limit_ms=limit.age_ms
         )
-        return Judgement(found, kind_by(source), verdict)
+
+    return _judge_by_source(verdict, limit)
+
+
+def judge_orphans(topic_id: Callable[[str], str | None], limit: Limit) -> Judge:
+    """Return what judges directories of a job that nothing knows, by the files in them.
+
+    ``topic_id``: returns the id of a topic now, by ``system.stream``; None: there is none.
+    """
+
+    def verdict(source: StoreSource, found: FoundDirectory, age_ms: int) -> Verdict:
+        is_held = found.holder is not None
+        now = None if source.fault is not None else topic_id(source.stream)
+        return orphan_verdict(source, now, is_held=is_held, age_ms=age_ms, limit_ms=limit.age_ms)
+
+    return _judge_by_source(verdict, limit)
+
+
+def _judge_by_source(
+    verdict: Callable[[StoreSource, FoundDirectory, int], Verdict], limit: Limit
+) -> Judge:
+    def judged_now(found: FoundDirectory) -> Judgement:
+        source, age_ms = source_of(found.path), limit.now_ms - found.extent.newest_ms
+        return Judgement(found, kind_by(source), verdict(source, found, age_ms))
 
     return judged_now
 
@@ -110,8 +138,11 @@ def remove_emptied(folder: Path) -> bool:
 
     StoreError: it cannot be removed.
     """
-    if not folder.is_dir() or folder.is_symlink() or folders_in(folder):
+    if not folder.is_dir() or folder.is_symlink():
         return False
+    for store in folders_in(folder):
+        with contextlib.suppress(OSError):
+            store.rmdir()
     try:
         if any(entry.name != OWN_NAME for entry in folder.iterdir()):
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import uuid
 from collections.abc import Callable
@@ -14,11 +15,13 @@ from confluent_kafka.admin import AdminClient
 from forked_tool import run_about
 from job_configs import job_config
 from json_answers import require_promised
+from left_stores import store_in
 from recorded_jobs import record_job
 from yarn_jobs import Job, wait_for
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.container.progress.store_meta import META_FILE
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -197,3 +200,50 @@ def test_a_job_that_is_not_there_is_one_line(
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: job.name = '{name}': the job has no coordinator stream")
+
+
+def test_a_host_is_cleaned_of_deleted_jobs_alone(
+    kafka: str, tmp_path: Path, tool: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """Of a job that lives, of a deleted one, and of one whose own file cannot be read."""
+    mark = uuid.uuid4().hex[:8]
+    lives, gone = (
+        _recorded(kafka, {"job.name": f"{n}-{mark}", **LOCAL}) for n in ("lives", "gone")
+    )
+    admin, base = TopicAdmin(SystemConfig.of(lives, "kafka")), tmp_path / "stores"
+    logs = [f"log-lives-{mark}", f"log-gone-{mark}"]
+    ids = admin.topic_ids(logs)
+    alive, left = (
+        store_in(base, f"{log.removeprefix('log-')}-1", ids[log], log=f"kafka.{log}", store="s")
+        for log in logs
+    )
+    unreadable = left.with_name("Partition_1")
+    shutil.copytree(left, unreadable)
+    (unreadable / META_FILE).write_bytes(b"half")
+    strange = store_in(base, f"strange-{mark}-1", "x")
+    assert tool(gone, "--apply").returncode == 0
+    assert left.exists()
+
+    host = Config({k: v for k, v in lives.items() if k.startswith(("systems.", "job.default"))})
+
+    def cleaned(*words: str) -> dict[str, str]:
+        file = tmp_path / "host.properties"
+        arguments = ["clean", "--all-jobs", f"--base={base}", "--json", *words]
+        done = run_about(host, file, arguments, {"HOME": str(tmp_path), "NM_HOST": "nm1"})
+        assert done.returncode == 0, done.stderr
+        require_promised(("clean",), done.stdout)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        return {str(Path(row["path"]).relative_to(base)): row["outcome"] for row in rows}
+
+    planned = cleaned()
+    assert set(planned.values()) == {"kept", "would be removed"}
+    done = cleaned("--apply")
+    assert [path for path, outcome in done.items() if outcome == "removed"] == [
+        str(left.relative_to(base))
+    ]
+    assert not left.exists()
+    assert all(path.exists() for path in (alive, unreadable, strange))
+    (unreadable / META_FILE).unlink()
+    shutil.rmtree(unreadable)
+    assert cleaned("--apply").keys() == {str(alive.relative_to(base)), f"strange-{mark}-1"}
+    assert not (base / f"gone-{mark}-1").exists()

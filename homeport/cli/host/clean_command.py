@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from homeport.cli.formatting import number
 from homeport.cli.host.deleted_state import DeletedState
+from homeport.cli.host.host_clean import HostClean
 from homeport.cli.host.job_on_host import (
     Bases,
     HostName,
+    bases_of,
     host_named,
     job_folders_of,
     place_named,
@@ -37,12 +40,16 @@ app = new_app()
 @described(
     apply="Remove; without it, only say what would be removed.",
     older_than="Age of the newest file: 7d, 12h, 30m or 90s.",
+    all_jobs="Look at the folders of all jobs on this host; the file needs no job.name.",
+    orphans="With --all-jobs: also remove what no record of Kafka, YARN and ZooKeeper knows.",
 )
 def clean(
     *,
     named: Named,
     apply: bool = False,
     older_than: str = "7d",
+    all_jobs: bool = False,
+    orphans: bool = False,
     base: Bases = None,
     host: HostName = None,
     as_json: AsJson = False,
@@ -54,14 +61,28 @@ def clean(
     and stores that the job no longer has, and checkpoint directories of Samza's. Whether a store
     has an OFFSET makes no difference: its age is that of its newest file. Each directory is judged
     again, and removed, under its lock. Of a job that homeport delete-job has ended, all goes whose
-    own file names a topic of the job. Other jobs' directories are not looked at. What cannot be
-    removed is said, and the rest goes on; exit code 1. Freed bytes are what the disk gets back.
+    own file names a topic of the job. What cannot be removed is said, and the rest goes on; exit
+    code 1. Freed bytes are what the disk gets back.
+
+    Other jobs' directories are not looked at, but with --all-jobs: then each folder below --base is
+    judged by the coordinator stream of its job, in the Kafka of the file, or by the record that
+    the job was deleted. What neither knows is kept, as may be another Kafka's; --orphans removes of
+    it what is old, names a log that is gone, and is of no application of YARN, where
+    HADOOP_CONF_DIR names one, and of no tree of ZooKeeper, where the file names one.
     """
     limit_ms = duration_ms(older_than)
     if limit_ms is None:
         rule = "it must be a whole number with a unit: s, m, h or d"
         raise ConfigError("--older-than", older_than, rule, "such as 7d")
-    config = named.config()
+    if orphans and not all_jobs:
+        raise ConfigError("--orphans", None, "it is for all jobs of a host", "give --all-jobs too")
+    config, limit = named.config(), Limit(limit_ms, time.time_ns() // 1_000_000)
+    if all_jobs:
+        run = HostClean(config, host, limit, is_applied=apply, has_orphans=orphans)
+        for outcome in chain.from_iterable(map(run.outcomes, bases_of(base))):
+            print_item(outcome, as_json=as_json)
+        _summarise(run.sweeps)
+        return
     if not has_stream(config):
         _clean_deleted(config, host, base, limit_ms, is_applied=apply, as_json=as_json)
         return
@@ -70,12 +91,10 @@ def clean(
         name, folders = place_named(job, host, base)
         if host is None:
             _require_known(job.owners(name, nodes), name)
-        limit = Limit(limit_ms, time.time_ns() // 1_000_000)
         judges = partial(judge_by, partial(job.owners, name, nodes), limit)
         sweep = Sweep(job.job.directory_name, judges, limit, is_applied=apply)
-        for folder in folders:
-            for outcome in sweep.outcomes(folder.path):
-                print_item(outcome, as_json=as_json)
+        for found in chain.from_iterable(sweep.outcomes(folder.path) for folder in folders):
+            print_item(found, as_json=as_json)
         _summarise([sweep])
 
 

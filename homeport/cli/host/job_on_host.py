@@ -252,6 +252,19 @@ def job_folders_of(
     )
 
 
+def bases_of(bases: list[Path] | None) -> list[Path]:
+    """Return the folders above those of jobs on this host; ConfigError: none is named, or there."""
+    variable = os.environ.get(BASE_VARIABLE)
+    found = bases or ([Path(variable)] if variable else [])
+    if not found:
+        rule = f"${BASE_VARIABLE} does not say where the state of this host is"
+        raise ConfigError("--base", None, rule, "name the folder above those of jobs")
+    for base in found:
+        if not base.is_dir():
+            raise ConfigError("--base", str(base), "it is no folder", "name one that is there")
+    return found
+
+
 def _below(base: Path, job: JobConfig, given_by: str) -> JobFolder:
     """Return the folder below ``base``: if it is there, this user may read it; it is no link."""
     folder = base / job.directory_name

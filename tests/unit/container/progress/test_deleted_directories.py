@@ -11,6 +11,7 @@ from homeport.container.progress.deleted_directories import (
     StoreSource,
     deleted_verdict,
     kind_by,
+    orphan_verdict,
 )
 from homeport.container.progress.host_directories import DirectoryKind
 
@@ -40,6 +41,30 @@ def test_a_directory_goes_by_the_file_in_it(
     assert verdict.reason.startswith(reason)
     held = deleted_verdict(source, TOPICS, is_held=True, age_ms=age_ms, limit_ms=10)
     assert (held.is_removable, held.reason) == (False, "in use")
+
+
+@pytest.mark.parametrize(
+    ("source", "topic_id", "age_ms", "is_removable", "reason"),
+    [
+        (OWN, None, 10, True, "nothing knows its job, and its log kafka.log is gone"),
+        (OWN, "id-2", 10, True, "nothing knows its job, and its log kafka.log is gone"),
+        (OWN, None, 9, False, "nothing knows its job, and its log kafka.log is gone, but younger"),
+        (OWN, "id-1", 10, False, "its log kafka.log is still there"),
+        (StoreSource(fault="STORE-META is damaged"), None, 10, False, "STORE-META is damaged"),
+    ],
+)
+def test_a_directory_of_no_known_job_goes_once_its_log_is_gone(
+    source: StoreSource,
+    topic_id: str | None,
+    age_ms: int,
+    is_removable: bool,  # noqa: FBT001 - of a row
+    reason: str,
+) -> None:
+    """And once it is old; where its file cannot be read it stays."""
+    for is_held in (False, True):
+        verdict = orphan_verdict(source, topic_id, is_held=is_held, age_ms=age_ms, limit_ms=10)
+        assert verdict.is_removable is (is_removable and not is_held)
+        assert verdict.reason.startswith("in use" if is_held else reason)
 
 
 def test_a_directory_without_a_file_about_it_is_unknown() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small_jobs import model_of, task_of
 
 from homeport.config.errors import StoreError
-from homeport.config.path_names import job_folder
+from homeport.config.path_names import job_folder, job_of_folder
 from homeport.container.progress.host_directories import (
     DirectoryKind,
     HostRole,
@@ -181,3 +181,21 @@ def test_a_name_that_no_file_system_takes_is_refused() -> None:
     """A path part has at most 200 bytes here."""
     with pytest.raises(StoreError):
         task_directory("s", TaskName("x" * 201))
+
+
+@given(st.text(min_size=1, max_size=40), st.text(min_size=1, max_size=10))
+def test_a_jobs_folder_says_whose_it_is(name: str, job_id: str) -> None:
+    """Any name and id are read back."""
+    try:
+        folder = job_folder(name, job_id)
+    except StoreError:
+        return
+    assert job_of_folder(folder) == (name, job_id)
+
+
+@pytest.mark.parametrize(
+    "folder", ["lost+found", "tmp", "", "-", "a%2-1", "a/b-1", "x" * 300 + "-1"]
+)
+def test_another_folder_is_no_jobs(folder: str) -> None:
+    """Nor is one that a job would have in another spelling."""
+    assert job_of_folder(folder) is None

@@ -11,14 +11,18 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
+from left_stores import store_in
 from stores_in_memory_log import CONFIG
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
+from homeport.container.adjunct import recovery
+from homeport.container.progress import offset_file
+from homeport.container.progress.deleted_directories import StoreSource
 from homeport.container.progress.host_directories import DirectoryKind, HostRole, Owner
 from homeport.container.progress.refusal import RefusalReason
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
-from homeport.container.storage.cleaner import Limit, judge, judge_by, remove
+from homeport.container.storage.cleaner import Limit, judge, judge_by, remove, remove_emptied
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import (
     LOCK_FILE,
@@ -33,6 +37,7 @@ from homeport.container.storage.host_survey import (
     found_directories,
     offset_texts,
     samzas_checkpoints,
+    source_of,
     state_found,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -267,3 +272,40 @@ def test_history_and_files_are_no_stores(tmp_path: Path) -> None:
     assert list(found_directories(tmp_path)) == []
     assert list(found_directories(tmp_path / "nowhere")) == []
     assert [folder.name for folder in folders_in(tmp_path)] == ["counts"]
+
+
+def test_the_folder_of_a_deleted_job_goes_with_its_history_alone(tmp_path: Path) -> None:
+    """Folders of stores that hold nothing go too; anything else keeps it."""
+    folder = tmp_path / "gone-1"
+    assert not remove_emptied(folder)
+    (folder / "counts" / "Partition_0").mkdir(parents=True)
+    (folder / ".history").mkdir()
+    (folder / ".history" / "x.jsonl").write_text("{}")
+    assert not remove_emptied(folder)
+    (folder / "counts" / "Partition_0").rmdir()
+    (folder / "notes.txt").write_text("mine")
+    assert not remove_emptied(folder)
+    (folder / "notes.txt").unlink()
+    (tmp_path / "link").symlink_to(folder)
+    assert not remove_emptied(tmp_path / "link")
+    assert remove_emptied(folder)
+    assert not folder.exists()
+
+
+def test_the_log_of_a_directory_is_the_one_that_its_own_file_names(tmp_path: Path) -> None:
+    """STORE-META, else ADJUNCT-META; else the fault is said."""
+    path = store_in(tmp_path, "j-1", "id-1")
+    assert source_of(path) == StoreSource("kafka.log", "id-1")
+    fault = source_of(store_in(tmp_path, "k-1", "", text="half")).fault
+    assert fault is not None
+    assert fault.startswith("STORE-META is damaged")
+    (path / "STORE-META").unlink()
+    assert source_of(path).fault == (
+        "it has neither STORE-META nor ADJUNCT-META: it may be anything"
+    )
+    text = recovery.meta_text(recovery.AdjunctMeta("kafka.rates", "id-2", ""))
+    (path / recovery.META_FILE).write_bytes(offset_file.encode(text))
+    assert source_of(path) == StoreSource("kafka.rates", "id-2")
+    newer = recovery.meta_text(recovery.AdjunctMeta("kafka.rates", "id-2", "", version=9))
+    (path / recovery.META_FILE).write_bytes(offset_file.encode(newer))
+    assert source_of(path).fault == "ADJUNCT-META has format 9, and 1 is what is read here"

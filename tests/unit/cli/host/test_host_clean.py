@@ -1,0 +1,145 @@
+"""What ``homeport clean --all-jobs`` makes of folders of living, deleted and unknown jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+
+import pytest
+from left_stores import store_in
+
+from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
+from homeport.cli.host import host_clean
+from homeport.cli.host.host_clean import HostClean
+from homeport.cli.main import run
+from homeport.config.config import Config
+from homeport.config.errors import ConfigError, UnavailableError
+from homeport.container.progress.host_directories import HostRole, Owner
+from homeport.container.progress.store_meta import META_FILE
+from homeport.container.storage.cleaner import Limit
+from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
+
+DAY_MS = 86_400_000
+HOST = Config({"job.default.system": "kafka", "systems.kafka.consumer.bootstrap.servers": "h:1"})
+DELETED = DeletedJob("gone", "1", ("id-gone",), (), ("kafka.log",), ("nm1", "nm2"))
+
+
+@pytest.fixture
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The Kafka has a stream of job ``lives``, whose only task is at home on nm1."""
+    found: list[tuple[str, str]] = []
+    topics = frozenset({"__samza_coordinator_lives_1", "__samza_coordinator_away_1"})
+    monkeypatch.setattr(HostClean, "_topics", topics)
+    monkeypatch.setattr(HostClean, "_deleted", {"gone-1": DELETED})
+    monkeypatch.setattr(DeletedJobs, "__init__", lambda *_: None)
+    monkeypatch.setattr(DeletedJobs, "cleaned", lambda _, *what: found.append(what))
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+
+    @contextlib.contextmanager
+    def recorded_job(config: Config) -> Iterator[object]:
+        if config["job.name"] == "away":
+            raise UnavailableError("its stream cannot be read")
+        role = HostRole.ACTIVE
+        owner = Owner("counts", None, role, None)  # type: ignore[arg-type]  # not looked at
+        yield SimpleNamespace(
+            tree=contextlib.nullcontext,
+            owners=lambda *_: {PurePosixPath("counts/Partition_0"): owner},
+            view=SimpleNamespace(given=config, stream=None, recorded_config=Config),
+        )
+
+    monkeypatch.setattr(host_clean, "recorded_job", recorded_job)
+    monkeypatch.setattr(host_clean, "is_standalone", lambda *_: False)
+    return found
+
+
+def swept(base: Path, *, is_applied: bool, has_orphans: bool = False) -> dict[str, str]:
+    """{folder and directory: what became of it, and why}, as nm1."""
+    limit = Limit(7 * DAY_MS, time.time_ns() // 1_000_000)
+    run = HostClean(HOST, "nm1", limit, is_applied=is_applied, has_orphans=has_orphans)
+    return {
+        item.folder: f"{item.shown().outcome}: {item.shown().reason}" for item in run.outcomes(base)
+    }
+
+
+def test_each_folder_is_judged_by_what_is_known_of_its_job(
+    tmp_path: Path, cleaned: list[tuple[str, str]]
+) -> None:
+    """Alive, deleted, unreadable, unknown, none: only what was deleted goes."""
+    alive, gone = store_in(tmp_path, "lives-1", "id-1"), store_in(tmp_path, "gone-1", "id-gone")
+    kept = [
+        alive,
+        store_in(tmp_path, "away-1", "id-2"),
+        store_in(tmp_path, "strange-1", "id-3"),
+        store_in(tmp_path, "none", "id-4"),
+    ]
+    planned = swept(tmp_path, is_applied=False)
+    assert gone.exists()
+    assert planned == {
+        "away-1": "kept: its stream cannot be read",
+        "gone-1": "would be removed: the job was deleted",
+        "lives-1": "kept: the job's own: active on this host",
+        "none": "kept: no job has a folder of that name",
+        "strange-1": "kept: no coordinator stream of it at h:1, nor a record that it was deleted; "
+        "--orphans judges it, if that is its Kafka",
+    }
+    assert cleaned == []
+    done = swept(tmp_path, is_applied=True)
+    assert done == {**planned, "gone-1": "removed: the job was deleted"}
+    assert not (tmp_path / "gone-1").exists()
+    assert all(path.exists() for path in kept)
+    assert cleaned == [("gone-1", "nm1")]
+
+
+def test_a_directory_whose_own_file_cannot_be_read_stays(
+    tmp_path: Path, cleaned: list[tuple[str, str]]
+) -> None:
+    """Also of a job that was deleted; the host is not called clean."""
+    path = store_in(tmp_path, "gone-1", "", text="half")
+    (outcome,) = swept(tmp_path, is_applied=True, has_orphans=True).values()
+    assert outcome.startswith(f"kept: {META_FILE} is damaged")
+    assert path.exists()
+    assert cleaned == []
+
+
+def test_orphans_go_by_the_operators_word(
+    tmp_path: Path, cleaned: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the log of the directory is gone, and YARN runs no application of the job."""
+    path = store_in(tmp_path, "strange-1", "id-3")
+    monkeypatch.setattr(HostClean, "_topic_id", lambda *_: "id-3")
+    kept = swept(tmp_path, is_applied=True, has_orphans=True)
+    assert kept == {"strange-1": "kept: its log kafka.log is still there"}
+    monkeypatch.setattr(HostClean, "_topic_id", lambda *_: None)
+
+    class Yarn(ResourceManagerRest):
+        runs: tuple[Application, ...] = (
+            Application("application_1_1", "strange_1", "RUNNING", "", "", "", "", 0),
+        )
+
+        def nodes(self) -> tuple[()]:
+            return ()
+
+        def tagged_applications(self, tag: str) -> tuple[Application, ...]:
+            assert tag.startswith("homeport-job-")
+            return self.runs
+
+    yarn = Yarn((), "nowhere")
+    monkeypatch.setattr(HostClean, "_yarn", yarn)
+    (outcome,) = swept(tmp_path, is_applied=True, has_orphans=True).values()
+    assert outcome.startswith("kept: job.name = 'strange': YARN runs application_1_1 of the job")
+    Yarn.runs = ()
+    (outcome,) = swept(tmp_path, is_applied=True, has_orphans=True).values()
+    assert outcome == "removed: nothing knows its job, and its log kafka.log is gone"
+    assert not path.exists()
+    assert cleaned == []
+
+
+def test_orphans_are_those_of_all_jobs(tmp_path: Path) -> None:
+    """The option alone is refused."""
+    file = tmp_path / "host.properties"
+    file.write_text("job.default.system=kafka", encoding="utf-8")
+    with pytest.raises(ConfigError, match="--orphans is missing: it is for all jobs of a host"):
+        run(["clean", f"--config-path={file}", "--orphans"])
