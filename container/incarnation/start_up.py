@@ -308,7 +308,7 @@ def read_positions(
                 lost[ssp] = position
             if position.lost or ssp not in known:
                 new.add(name)
-        if known.keys() - starts[name].keys():
+        if has_left(known, starts[name]):
             new.add(name)
     ends = {ssp: available.head for ssp, available in ranges.items()}
     resets = [(name, reset) for name, reset in resets if reset.first != reset.next_offset]
@@ -318,6 +318,13 @@ def read_positions(
     trims = read_trims(logged, KafkaChangelogReader(readers), whole, wall_ms())
     with_v2 = frozenset(name for name, item in whole.items() if item.has_v2)
     return Positions(starts, frozenset(new), ends, lost, tuple(resets), changes, trims, with_v2)
+
+
+def has_left(
+    known: Mapping[SystemStreamPartition, int], own: Mapping[SystemStreamPartition, int]
+) -> bool:
+    """Return whether a task's checkpoint has a partition that it no longer reads."""
+    return bool(known.keys() - own.keys())
 
 
 def _checkpoints(

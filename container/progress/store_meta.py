@@ -74,7 +74,8 @@ class StoreMeta:
     """The owner of the state in a directory.
 
     ``changelog`` is system, stream and partition in words; ``topic_id`` is the broker's id of the
-    topic, which a recreated topic does not get again. ``ssps`` are the task's, in words, sorted.
+    topic, which a recreated topic does not get again. ``ssps`` are the task's, in words, sorted:
+    some may come and go, as the store is what the changelog says.
     ``at_head``: when the store was last known to have all records of the changelog.
     ``delete_retention_ms``: how long the changelog kept deletions by then; None: not known.
     ``forms``: the serdes of keys and of values, each with the fingerprint of its schema; None: not
@@ -144,7 +145,7 @@ def meta_fault(found: StoreMeta, wanted: StoreMeta) -> Refusal | None:
     story = None
     if found.grouper != wanted.grouper:
         story = f"the store was grouped by {found.grouper}, the task is by {wanted.grouper}"
-    elif found.ssps != wanted.ssps:
+    elif found.ssps != wanted.ssps and not {*found.ssps} & {*wanted.ssps}:
         own, tasks = _listed(found.ssps), _listed(wanted.ssps)
         story = f"the store is of input {own}, the task's is {tasks}"
     elif found.forms and wanted.forms and found.forms != wanted.forms:

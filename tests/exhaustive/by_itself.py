@@ -347,15 +347,19 @@ class ByItself(Job):
         return not room or running < model.tasks.keys() or self._is_tidy(world, running)
 
     def _running(self, world: World) -> set[str]:
-        """The processors that really run the tasks of the model in force, or have finished."""
-        tasks = self.models[world.version - 1].tasks
+        """The processors that really run the tasks of the model in force, or have finished.
+
+        With the inputs of that model.
+        """
+        model = self.models[world.version - 1]
         started = {
             x.child.owner
             for x in world.launchers
             if x.child
             and x.life is Life.UP
             and x.child.done == len(self.start_order)
-            and self.tasks_of(x.child) == tasks.get(x.child.owner[0])
+            and self.tasks_of(x.child) == model.tasks.get(x.child.owner[0])
+            and self.models[x.child.version - 1].inputs == model.inputs
         }
         return {
             str(c.processor_id)

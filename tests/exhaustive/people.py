@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import TaskModel
+from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
 Assignment = Mapping[str, str]
-"""{task: its processor}"""
+"""{task: its processor}; beside them an input that all tasks read, with ``READ`` before it."""
+READ = "+"
 WARM = "warm "
 """Before the destination of a move whose state is read there first."""
 
@@ -36,10 +37,11 @@ NO_PEOPLE = People()
 
 
 class Model(NamedTuple):
-    """One version: the tasks of each processor, and the standbys of each active one."""
+    """One version: the tasks of each processor, the standbys of each active one, more inputs."""
 
     tasks: Mapping[str, tuple[str, ...]]
     groups: Mapping[str, tuple[str, ...]]
+    inputs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, assignment: Assignment, groups: Mapping[str, tuple[str, ...]]) -> Model:
@@ -48,7 +50,8 @@ class Model(NamedTuple):
         Shapes: ``groups`` {active: its standbys}; a processor of no group is an active.
         """
         tasks: dict[str, tuple[str, ...]] = {}
-        for task, processor in sorted(assignment.items()):
+        inputs = tuple(sorted(name for name in assignment if name.startswith(READ)))
+        for task, processor in sorted((t, p) for t, p in assignment.items() if t not in inputs):
             tasks[processor] = (*tasks.get(processor, ()), task)
         standbys = {s for replicas in groups.values() for s in replicas}
         return cls(
@@ -58,11 +61,13 @@ class Model(NamedTuple):
                 for p in tasks
                 if p not in standbys
             },
+            inputs,
         )
 
     def task_models(self) -> dict[ProcessorId, frozenset[TaskModel]]:
         """As the publication compares them."""
+        ssps = tuple(SystemStreamPartition("kafka", name, 0) for name in self.inputs)
         return {
-            ProcessorId(p): frozenset(TaskModel(TaskName(task), (), 0) for task in tasks)
+            ProcessorId(p): frozenset(TaskModel(TaskName(task), ssps, 0) for task in tasks)
             for p, tasks in self.tasks.items()
         }

@@ -52,12 +52,12 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteStop,
 )
 from homeport.appmaster.job_model import publication
-from homeport.job_coordinator.model.ids import RequestId
+from homeport.job_coordinator.model.ids import ProcessorId, RequestId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.exhaustive.job import SETTINGS
 from tests.exhaustive.mutants import Announce, Mutant, Patch
-from tests.exhaustive.people import NO_PEOPLE, WARM, People
+from tests.exhaustive.people import NO_PEOPLE, READ, WARM, People
 from tests.exhaustive.search import Search
 from tests.exhaustive.small_world import SmallWorld
 
@@ -378,6 +378,18 @@ def choose_a_standby_again(patch: Patch) -> None:
 def overtake_nobody(patch: Patch) -> None:
     """Safety I2: a model that moves tasks raises no epoch."""
     patch.setattr(publication.TaskChange, "affected", frozenset())
+
+
+@mutant("nothing leads to a good one", people=People(({"0": "0", f"{READ}more": ""},)))
+def let_containers_read_on_what_they_read(patch: Patch) -> None:
+    """Safety I2: a model with another input overtakes no container whose tasks stay."""
+
+    def differs(change: publication.TaskChange, processor_id: ProcessorId) -> bool:
+        before, after = change.before.get(processor_id), change.after.get(processor_id)
+        names = [{task.task_name for task in tasks or ()} for tasks in (before, after)]
+        return names[0] != names[1]
+
+    patch.setattr(publication.TaskChange, "_differs", differs)
 
 
 @mutant("two live children of one task|waits|fence", people=People(({"0": "1"},)))

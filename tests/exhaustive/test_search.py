@@ -18,7 +18,7 @@ from suites import long
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN
 from tests.exhaustive.job import SETTINGS
-from tests.exhaustive.people import WARM, Assignment, People
+from tests.exhaustive.people import READ, WARM, Assignment, People
 from tests.exhaustive.search import Search
 from tests.exhaustive.small_world import SmallWorld
 
@@ -37,6 +37,7 @@ SWAPPED: Assignment = {"0": "1", "1": "0"}
 MOVED: Assignment = {"0": "1"}
 ACTIVES: Assignment = {"0": "0"}
 WITH_STANDBY: Assignment = {"0": "0", "0-0": "0-0"}
+READS_MORE: Assignment = {"0": "0", "0-0": "0-0", f"{READ}more": ""}
 AB = ("a", "b")
 BACKS_OFF = replace(SETTINGS, retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000)
 CAUSES = ("failed", "signalled", "finished", "cut-off", "no-package")
@@ -162,6 +163,23 @@ def test_a_task_may_move_to_another_processor_with_a_fault_at_any_time(announce:
     """From 0, which is retired, to 1, which is new; drivers die and the job is shut down too."""
     rules = SmallWorld(ONE, AB, people=People((MOVED,), may_shut_down=True), is_fine=True)
     assert searched(rules, 1, announce) > 5_000
+
+
+@pytest.mark.parametrize(
+    ("groups", "plan"),
+    [
+        (ONE, ({"0": "0", f"{READ}more": ""}, ACTIVES)),
+        (PAIR, (READS_MORE,)),
+        long(PAIR, (READS_MORE, WITH_STANDBY)),
+    ],
+    ids=str,
+)
+def test_an_input_may_come_and_go_with_a_fault_at_any_time(
+    groups: Groups, plan: tuple[Assignment, ...], announce: Announce
+) -> None:
+    """All tasks read it with the next version; their containers restart, standbys too."""
+    rules = SmallWorld(groups, AB, people=People(plan))
+    assert searched(rules, 1, announce, is_settled=True) > 800
 
 
 def test_standbys_may_be_switched_off_and_on_with_a_fault_at_any_time(announce: Announce) -> None:

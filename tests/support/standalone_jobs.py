@@ -73,14 +73,14 @@ class StandaloneJob:
         words = [*arguments, f"--config-path={self.config}"]
         return run_forked(words, {**own, **(environment or {})}, limit_s=DEADLINE_S)
 
-    def produce(self, rounds: int) -> None:
+    def produce(self, rounds: int, topic: str = "in") -> None:
         """So many records for each of three keys of each partition."""
         producer = Producer({"bootstrap.servers": self.servers, "enable.idempotence": True})
         for number in range(rounds):
             for partition in range(PARTITIONS):
                 key = f"{partition}-{number % 3}"
                 self.sent[key] += 1
-                producer.produce(f"{self.name}-in", b"x", key.encode(), partition=partition)
+                producer.produce(f"{self.name}-{topic}", b"x", key.encode(), partition=partition)
         assert producer.flush(DEADLINE_S) == 0
 
     def counted(self) -> Counter[str]:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from standalone_jobs import DEADLINE_S, StandaloneJob, on_zookeeper, standalone_job
+from confluent_kafka.admin import AdminClient, NewTopic
+from standalone_jobs import DEADLINE_S, PARTITIONS, StandaloneJob, on_zookeeper, standalone_job
 from zookeeper_server import ZooKeeperServer
 
 from homeport.config.config import Config
@@ -153,3 +154,33 @@ def test_a_tree_that_is_an_older_copy_is_refused(
         tree._client.set(newer, nodes.encode_number(newest))
     assert "has state" in refusal(job.tool(*place, "--offset=3"))
     ran(job, "two")
+
+
+def with_inputs(job: StandaloneJob, *topics: str) -> None:
+    """The job's file names these inputs beside its first."""
+    first = f"kafka.{job.name}-in"
+    lines = [x for x in job.config.read_text().splitlines() if not x.startswith("task.inputs")]
+    value = ",".join((first, *(f"kafka.{job.name}-{name}" for name in topics)))
+    job.config.write_text("\n".join((*lines, f"task.inputs={value}", "")))
+
+
+def test_an_input_comes_with_the_next_start_and_goes(make_job: MakeJob) -> None:
+    """State and positions stay, beside a SIGKILL; an input that moves state is one line."""
+    job = make_job()
+    counts = {"more": PARTITIONS, "odd": PARTITIONS + 1}
+    made = AdminClient({"bootstrap.servers": job.servers}).create_topics(
+        [NewTopic(f"{job.name}-{name}", count, 1) for name, count in counts.items()]
+    )
+    for future in made.values():
+        future.result(DEADLINE_S)
+    ran(job, "one")
+    with_inputs(job, "odd")
+    assert job.processor("one").wait(DEADLINE_S) == 1
+    assert f"give it {PARTITIONS} partitions, as many as the job has tasks" in job.logs()
+    with_inputs(job, "more")
+    job.produce(2, topic="more")
+    ran(job, "one", signal.SIGKILL)
+    job.produce(2, topic="more")
+    ran(job, "one")
+    with_inputs(job)
+    ran(job, "one")

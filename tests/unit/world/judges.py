@@ -130,8 +130,9 @@ def _results(world: World) -> Iterator[str]:
     outputs: dict[bytes, list[int]] = {}
     state: dict[bytes, int] = {}
     for partition in range(world.partitions):
-        for record in world.broker.partition(("in", partition)).records:
-            inputs[record.key or b""] += 1
+        for topic in world.inputs:
+            for record in world.broker.partition((topic, partition)).records:
+                inputs[record.key or b""] += 1
         for item in committed(world.broker.partition(("out", partition))):
             outputs.setdefault(item.record.key or b"", []).append(int(item.record.value or b"0"))
         for item in committed(world.broker.partition(("counts", partition))):

@@ -84,9 +84,11 @@ class Scene:
         """How many tasks have been started, by any incarnation."""
         return len({str(f.who) for f in self.world.facts_of("container:started")})
 
-    def produce(self, records: int = 1, key: bytes = b"k", partition: int = 0) -> None:
+    def produce(
+        self, records: int = 1, key: bytes = b"k", partition: int = 0, topic: str = "in"
+    ) -> None:
         """So many records are in the input."""
-        self.world.produce(records, key, partition)
+        self.world.produce(records, key, partition, topic)
         self.produced += records
 
     def work(self, records: int = 1) -> None:

@@ -87,6 +87,7 @@ class World:
         self.at_end: list[Callable[[], object]] = []
         self.launch: Callable[[Any, Any], Process] = _launches_nothing
         self.partitions = partitions
+        self.inputs = ["in"]
         self.patch = pytest.MonkeyPatch()
         self.broker.create(COORDINATOR)
         self.broker.create(CHECKPOINTS)
@@ -134,10 +135,15 @@ class World:
         """The job's containers, one task each or more: what is started when all are."""
         return [str(n) for n in range(JobConfig.of(self.config).container_count)]
 
-    def produce(self, records: int, key: bytes, partition: int) -> None:
+    def add_input(self, topic: str) -> None:
+        """The topic is there, which the job may read too."""
+        self.broker.create(topic, self.partitions)
+        self.inputs.append(topic)
+
+    def produce(self, records: int, key: bytes, partition: int, topic: str = "in") -> None:
         """So many records are in the input; written plainly, at once."""
         for number in range(records):
-            self.broker.append(("in", partition), Writer(None), key, str(number).encode(), 0)
+            self.broker.append((topic, partition), Writer(None), key, str(number).encode(), 0)
 
     def ensure(self, spec: TopicSpec) -> None:
         """The topic is there, by a request of the running process."""

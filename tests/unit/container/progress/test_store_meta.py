@@ -95,7 +95,7 @@ def test_a_later_format_is_recognised_by_its_number() -> None:
             "topic id is tY6EnbQCT7SGcSuulnN2kg, the store's is x",
         ),
         (replace(META, grouper="H"), "foreign", "grouped by H, the task is by G"),
-        (replace(META, ssps=("a",)), "foreign", "the store is of input a, the task's is a, b"),
+        (replace(META, ssps=("c",)), "foreign", "the store is of input c, the task's is a, b"),
         (replace(META, ssps=()), "foreign", "the store is of input none"),
     ],
 )
@@ -106,6 +106,14 @@ def test_a_store_of_something_else_is_reported(found: StoreMeta, reason: str, wo
     assert refusal.reason.value == reason
     assert words in refusal.story
     assert meta_fault(META, _at(99)) is None
+
+
+@pytest.mark.parametrize("ssps", [("a",), ("a", "b", "c"), ("b", "c")])
+def test_a_store_stays_where_an_input_comes_or_goes(ssps: tuple[str, ...]) -> None:
+    """What the store holds is its changelog's; the file gets the new inputs."""
+    found = replace(META, ssps=ssps)
+    assert meta_fault(found, _at(99)) is None
+    assert is_meta_due(found, META)
 
 
 def test_a_store_of_another_schema_is_reported() -> None:
