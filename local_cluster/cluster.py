@@ -22,7 +22,13 @@ from homeport.job_coordinator.file_locks import exclusive
 from homeport.local_cluster import outages, preflight, processes
 from homeport.local_cluster.daemons import RESOURCE_MANAGER, Daemons, hosts_option
 from homeport.local_cluster.errors import ClusterError, ClusterRunningError
-from homeport.local_cluster.hadoop_conf import SIGKILL_DELAY_MS, HadoopSite, write_all, write_hosts
+from homeport.local_cluster.hadoop_conf import (
+    SIGKILL_DELAY_MS,
+    HadoopSite,
+    write_all,
+    write_hosts,
+    write_node,
+)
 from homeport.local_cluster.jars import Progress, default_cache, ensure_jars, jars_dir
 from homeport.local_cluster.layout import Layout, Record, read_record, write_record
 from homeport.local_cluster.net import network
@@ -32,6 +38,7 @@ from homeport.local_cluster.net.addresses import (
     MAX_NODES,
     ZOOKEEPER,
     Addresses,
+    node_addresses,
     node_names,
     reserved,
     reserved_network,
@@ -205,16 +212,43 @@ class LocalCluster:
                 raise ClusterError(f"{node} of cluster {self.name} is paused; resume-node wakes it")
             if processes.is_alive(record.daemons[node]):
                 raise ClusterError(f"{node} of cluster {self.name} is running; kill-node ends it")
-            watch = Stopwatch(progress)
             self._keep_container_logs(node)
-            log = self._layout.log(node)
-            offset = log.stat().st_size if log.exists() else 0
-            process = self._daemons(record).start(node)
-            record = replace(record, daemons={**record.daemons, node: process})
-            self._write(record)
-            steps = node_steps(record, node, log, offset)
-            await_daemons(self._layout, {node: process}, watch, steps)
-            watch.report(f"{node} is running")
+            self._start_node(record, node, Stopwatch(progress))
+
+    def add_node(self, progress: Progress = _quiet) -> str:
+        """Start one NodeManager more, with a name and an address of its own.
+
+        Return the name when it takes work. ClusterError: there may be no more, or the nodes have
+        networks of their own.
+        """
+        with self._changing(progress):
+            record = self._record()
+            names = node_names(len(record.addresses.nodes) + 1)
+            if record.network is not None or not 1 < len(names) <= MAX_NODES:
+                raise ClusterError(
+                    f"cluster {self.name} gets no further node: nodes on loopback do, up to "
+                    f"{MAX_NODES}, where there is one"
+                )
+            nodes = node_addresses(record.addresses.block, names)
+            record = replace(record, addresses=replace(record.addresses, nodes=nodes))
+            write_hosts(self._layout, nodes)
+            jars = self._daemons(record).jars("hadoop")
+            kind = self._scheduler, record.keeps_containers
+            site = HadoopSite(self._layout, record.addresses, record.cluster_id, jars, *kind)
+            write_node(site, names[-1])
+            self._start_node(record, names[-1], Stopwatch(progress))
+            self._node_names = names
+            return names[-1]
+
+    def _start_node(self, record: Record, node: str, watch: Stopwatch) -> None:
+        log = self._layout.log(node)
+        offset = log.stat().st_size if log.exists() else 0
+        process = self._daemons(record).start(node)
+        record = replace(record, daemons={**record.daemons, node: process})
+        self._write(record)
+        steps = node_steps(record, node, log, offset)
+        await_daemons(self._layout, {node: process}, watch, steps)
+        watch.report(f"{node} is running")
 
     # ------------------------------------------------------------------ outages
 

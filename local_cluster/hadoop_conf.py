@@ -121,14 +121,20 @@ def write_all(site: HadoopSite) -> None:
     _write_folder(layout.conf, core_site(layout), yarn_site(site))
     write_queues(layout.conf, labels=site.scheduler == LABELS)
     for node in site.addresses.nodes:
-        for folder in (layout.node_local(node), layout.node_logs(node), layout.node_state(node)):
-            folder.mkdir(parents=True, exist_ok=True)
-        _write_folder(
-            layout.node_conf(node), core_site(layout), {**yarn_site(site), **node_site(site, node)}
-        )
+        write_node(site, node)
     yarn = layout.bin / "yarn"
     yarn.write_text(f'#!/bin/sh\necho "{site.class_path}"\n', encoding="utf-8")
     yarn.chmod(0o755)
+
+
+def write_node(site: HadoopSite, node: str) -> None:
+    """Write the files and folders of one NodeManager."""
+    layout = site.layout
+    for folder in (layout.node_local(node), layout.node_logs(node), layout.node_state(node)):
+        folder.mkdir(parents=True, exist_ok=True)
+    _write_folder(
+        layout.node_conf(node), core_site(layout), {**yarn_site(site), **node_site(site, node)}
+    )
 
 
 def write_queues(folder: Path, *, labels: bool = False) -> None:
@@ -145,7 +151,10 @@ def labelled_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
 
 def write_hosts(layout: Layout, machines: Mapping[str, str]) -> None:
     """Write the hosts file of all processes of the cluster, from {name: address}."""
-    layout.hosts.write_text(hosts_text(machines, socket.gethostname()), encoding="utf-8")
+    partial = layout.hosts.with_name(layout.hosts.name + ".partial")
+    partial.write_text(hosts_text(machines, socket.gethostname()), encoding="utf-8")
+    # At once: the JVMs of a cluster that runs read it at any time.
+    partial.replace(layout.hosts)
 
 
 def hosts_text(machines: Mapping[str, str], own_hostname: str) -> str:

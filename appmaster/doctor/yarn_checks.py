@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.doctor.finding import Check, Finding, Level
 from homeport.appmaster.yarn.host_affinity import ClusterFacts, refusals, warnings
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.job_coordinator.model.ids import Host
 
 
 def check_nodes(hosts: Sequence[HostReport]) -> Iterator[Finding]:
@@ -33,6 +35,21 @@ def check_nodes(hosts: Sequence[HostReport]) -> Iterator[Finding]:
         yield nodes.warning("one is running", "run two, to fail over and for standbys")
     elif not absent:
         yield nodes.ok("all are running")
+
+
+def check_names(addresses: Mapping[Host, str]) -> Iterator[Finding]:
+    """Check that no two hosts are one machine. ``addresses``: of those that run."""
+    names = defaultdict(list)
+    for host, address in sorted(addresses.items()):
+        names[address].append(host)
+    for address, hosts in names.items():
+        if len(hosts) > 1:
+            yield Check("yarn.names", address).warning(
+                f"{' and '.join(hosts)} have this address: an active container and its standby "
+                "may be on one machine",
+                "end the NodeManager under the name that is not used, or wait until YARN has "
+                "given it up",
+            )
 
 
 def check_fit(config: Config, facts: ClusterFacts) -> Iterator[Finding]:

@@ -119,6 +119,11 @@ def _refusals(status: ShownStatus) -> _Samples:
     return (((reason,), count) for reason, count in status.stores_refused.items())
 
 
+def _not_requested(status: ShownStatus) -> _Samples:
+    reasons = {"fell-silent": status.excluded_hosts, "drained": status.drained_hosts}
+    return (((host, reason), 1) for reason, hosts in reasons.items() for host in hosts)
+
+
 def _upgrade(status: ShownStatus) -> _Samples:
     return [] if status.upgrade is None else [((status.upgrade.phase,), len(status.upgrade.given))]
 
@@ -178,7 +183,7 @@ _VERSION: Final = Family(
 _OF_CONTAINERS: Final = (
     Family(
         "container_running",
-        "1 where the container runs, 0 where it is on its way; absent once it has finished.",
+        "1 where it runs, 0 where it is on its way; absent once it has finished.",
         _running,
         _ROLE,
     ),
@@ -203,7 +208,7 @@ _OF_CONTAINERS: Final = (
     ),
     Family(
         "input_lost_offsets",
-        "Offsets of the input that Kafka had deleted before they were read, since it began.",
+        "Offsets of the input that Kafka had deleted before they were read.",
         _work(lambda r: r.input_lost),
         _PROCESSOR,
         grows=True,
@@ -229,43 +234,49 @@ _OF_CONTAINERS: Final = (
 _OF_JOB: Final = (
     Family(
         "adjunct_store_info",
-        "1 for each adjunct store: what fills it, and whether the container has it whole.",
+        "1 for each adjunct store: what fills it, and whether the container has all.",
         _adjuncts,
         (*_STORE, "input", "kind"),
     ),
     Family(
         "dropped_values",
-        "Values that were too large for a store that skips such, since its container began.",
+        "Values too large for a store that skips such, since its container began.",
         _items("dropped", "count"),
         _STORE,
         grows=True,
     ),
     Family(
         "stores_refused",
-        "Stores on a host that were restored in full, not used, by kind, since this driver began.",
+        "Stores of a host that were restored in full, by kind, since this driver began.",
         _refusals,
         ("reason",),
         grows=True,
     ),
     Family(
+        "hosts_not_requested",
+        "1 for each host that no request names now.",
+        _not_requested,
+        ("host", "reason"),
+    ),
+    Family(
         "upgrade_processors",
-        "Processors that the last upgrade has given its package; absent where there was none.",
+        "Processors with the last upgrade's package; absent without one.",
         _upgrade,
         ("phase",),
     ),
     Family(
         "coordinator_stream_reachable",
-        "1 where the last reading and writing of the coordinator stream went well.",
+        "1 where the coordinator stream was last read and written well.",
         _job(lambda s: None if s.coordinator_stream is None else int(s.coordinator_stream == "ok")),
     ),
     Family(
         "coordinator_stream_age_seconds",
-        "Since the coordinator stream was last read to its head.",
+        "Since the coordinator stream was read to its head.",
         _job(_stream_age_s),
     ),
     Family(
         "coordinator_stream_damaged_records",
-        "Records skipped because their bytes are damaged, since this driver began.",
+        "Records skipped as their bytes are damaged, since this driver began.",
         _job(lambda status: status.coordinator_stream_damaged),
         grows=True,
     ),
@@ -312,7 +323,7 @@ def stage_times(status: ShownStatus) -> Metric:
     """
     metric = HistogramMetricFamily(
         "homeport_stage_duration_seconds",
-        "How long a stage takes each time: sending of a transaction, the others of a batch.",
+        "How long a stage takes: sending of a transaction, the others of a batch.",
         labels=("processor", "stage"),
     )
     bounds = [*map(str, STAGE_BOUNDS_S), "+Inf"]

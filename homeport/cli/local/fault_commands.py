@@ -43,6 +43,12 @@ def start_node(node: Node, *, name: Name = DEFAULT_NAME) -> None:
     running(name).start_node(node, show)
 
 
+@app.command(short_help="start one NodeManager more, under a new name")
+def add_node(*, name: Name = DEFAULT_NAME) -> None:
+    """Starts one NodeManager more, under the next name."""
+    running(name).add_node(show)
+
+
 @app.command(short_help="SIGSTOP a NodeManager and all that it started")
 def pause_node(node: Node, *, name: Name = DEFAULT_NAME) -> None:
     """SIGSTOPs a NodeManager and everything it started."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from homeport.appmaster.doctor.machine_facts import machine_facts
 from homeport.appmaster.doctor.node_checks import NodeNeeds, check_node
 from homeport.appmaster.doctor.node_probe import probe_nodes
 from homeport.appmaster.doctor.topic_uses import topic_uses
-from homeport.appmaster.doctor.yarn_checks import check_fit, check_nodes
+from homeport.appmaster.doctor.yarn_checks import check_fit, check_names, check_nodes
 from homeport.appmaster.doctor.zookeeper_checks import check_servers, check_session
 from homeport.appmaster.doctor.zookeeper_facts import server_facts, session_facts
 from homeport.appmaster.yarn.kerberos import kerberos_login
@@ -39,6 +40,7 @@ from homeport.config.settings.sections import JobConfig, SystemConfig, YarnConfi
 from homeport.config.settings.standalone_section import StandaloneConfig, coordinator_of
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import used_systems
+from homeport.job_coordinator.model.ids import Host
 
 _TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 _DEFAULT_TRANSACTION_TIMEOUT_MS = 10_000
@@ -116,6 +118,7 @@ def _cluster(
     yield Check("yarn.reachable", "ResourceManager").ok(f"answers at {rest.url}")
     if Area.YARN in areas:
         yield from check_nodes(rest.host_reports())
+        yield from check_names(_addresses({report.host for report in running}))
         if config is not None:
             yield from check_fit(config, cluster_facts(config, rest, os.environ))
     if Area.CLOCKS in areas:
@@ -152,6 +155,15 @@ def _kafka(config: Config, name: str) -> Iterator[Finding]:
     yield from check_transaction_state(facts)
     for use in uses:
         yield from check_topic(facts, use)
+
+
+def _addresses(hosts: Iterable[Host]) -> dict[Host, str]:
+    """Return {host: its address}, without hosts that this machine cannot resolve."""
+    names, found = NodeNames.from_environment(os.environ), {}
+    for host in hosts:
+        with contextlib.suppress(UnavailableError):
+            found[host] = names.address(host)
+    return found
 
 
 def _web_services(rest: ResourceManagerRest, running: Iterable[HostReport]) -> dict[str, str]:

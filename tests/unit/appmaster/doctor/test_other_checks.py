@@ -8,7 +8,7 @@ from homeport.appmaster.allocation.protocol.events import HostReport
 from homeport.appmaster.doctor.clock_checks import ahead_s, check_clocks
 from homeport.appmaster.doctor.finding import Level
 from homeport.appmaster.doctor.topic_uses import topic_uses
-from homeport.appmaster.doctor.yarn_checks import check_fit, check_nodes
+from homeport.appmaster.doctor.yarn_checks import check_fit, check_names, check_nodes
 from homeport.appmaster.yarn.host_affinity import ASYNCHRONOUS, ClusterFacts
 from homeport.appmaster.yarn.scheduler import CAPACITY, FIFO, Scheduler
 from homeport.config.config import Config
@@ -77,6 +77,14 @@ def host(name: str, *, is_live: bool = True) -> HostReport:
 def test_nodes(hosts: list[HostReport], levels: list[Level]) -> None:
     """One host is a risk, none an error; one that is away is named."""
     assert [f.level for f in check_nodes(hosts)] == levels
+
+
+def test_a_machine_under_two_names() -> None:
+    """Also where its old name is not given up yet; each address once."""
+    addresses = {"a": "10.0.0.1", "d": "10.0.0.2", "c": "10.0.0.2", "b": "10.0.0.3"}
+    (finding,) = check_names({Host(name): address for name, address in addresses.items()})
+    assert (finding.level, finding.subject) == (Level.WARNING, "10.0.0.2")
+    assert finding.found.startswith("c and d have this address")
 
 
 def test_a_scheduler_that_cannot_bring_containers_home_is_an_error() -> None:

@@ -52,6 +52,8 @@ def test_the_status_in_numbers() -> None:
         "coordinator_stream_age_ms": 1500,
         "coordinator_stream_damaged": 2,
         "stores_refused": {"stale": 3},
+        "excluded_hosts": ["h1"],
+        "drained_hosts": ["h2"],
         "upgrade": {"phase": "forward", "given": ["0-0", "0"]},
     }
     metrics = JobCoordinatorMetrics(lambda: status_of(status))
@@ -71,6 +73,8 @@ def test_the_status_in_numbers() -> None:
         ("homeport_coordinator_stream_age_seconds",): 1.5,
         ("homeport_coordinator_stream_damaged_records_total",): 2,
         ("homeport_stores_refused_total", "stale"): 3,
+        ("homeport_hosts_not_requested", "h1", "fell-silent"): 1,
+        ("homeport_hosts_not_requested", "h2", "drained"): 1,
         ("homeport_upgrade_processors", "forward"): 2,
     }
     status["containers"] = []
