@@ -196,6 +196,8 @@ class MessageCollector(Protocol):
     ) -> None:
         """Send one record to ``system.stream``, or to ``stream`` of the default system.
 
+        ``stream`` may be a repartition's name: the tasks of the job read the record.
+
         Bytes are sent as they are, None as null, which deletes its key in a compacted topic; any
         other key and value is encoded by the stream's ``samza.key.serde`` and ``samza.msg.serde``.
 
@@ -361,6 +363,9 @@ class TaskContext(MessageCollector, TaskCoordinator, Protocol):
 
     def store(self, name: str) -> KeyValueStore[Any, Any]:
         """Return the task's part of the store ``name``; KeyError, with the known names."""
+
+    def repartition(self, name: str) -> str:
+        """Return the topic of ``task.repartition.<name>``: the ``stream`` of its records."""
 
 
 class IncomingMessage(NamedTuple):

@@ -8,7 +8,7 @@ from homeport.appmaster.doctor.kafka_checks import OUTPUT, TopicUse
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.adjunct_section import AdjunctsConfig
-from homeport.config.settings.sections import JobConfig, TaskConfig
+from homeport.config.settings.sections import JobConfig, TaskConfig, repartitions
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import broadcast_streams, declared_outputs
 from homeport.config.system_stream import SystemStream
@@ -41,6 +41,10 @@ def _uses(config: Config) -> Iterator[tuple[SystemStream, TopicUse]]:
         if store.changelog is not None:
             what = f"changelog of the store {store.name}"
             yield _state(store.changelog.system, store.changelog.stream, what)
+    for own in repartitions(config):
+        rights = _READ | _WRITE | _READ_CONFIG | {"DELETE"}
+        use = TopicUse(own.stream.stream, f"repartition {own.name}", rights, own.key, is_made=True)
+        yield own.stream, use
     adjuncts = AdjunctsConfig.of(config)
     for stream in (*task.inputs, *broadcast_streams(config)):
         fills_adjunct = adjuncts.of_stream(stream) is not None

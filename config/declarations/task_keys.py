@@ -82,6 +82,37 @@ TASK_OUTPUTS_CREATE_PARTITIONS = OwnIntKey(
     default=0,
     minimum=0,
 )
+TASK_REPARTITION = OwnTextKey(
+    "task.repartition.<name>",
+    "a topic of the job's own, which its tasks write and read: by another key than their inputs "
+    "have. Its number of partitions, or inputs: as many as the inputs have",
+)
+TASK_REPARTITION_KEY_SERDE = OwnTextKey(
+    "task.repartition.<name>.key.serde",
+    "serde of its keys",
+    liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CLASS,
+    fallback="systems.<system>.samza.key.serde",
+)
+TASK_REPARTITION_MSG_SERDE = OwnTextKey(
+    "task.repartition.<name>.msg.serde",
+    "serde of its values",
+    liveness=Liveness.RESTARTS_CONTAINERS,
+    reach=Reach.CLASS,
+    fallback="systems.<system>.samza.msg.serde",
+)
+TASK_REPARTITION_REPLICATION_FACTOR = OwnIntKey(
+    "task.repartition.<name>.replication.factor",
+    "its replicas; default the system's, else 2, or 1 where Kafka has one broker",
+    maximum=REPLICAS_MAX,
+)
+TASK_REPARTITION_PURGE_MS = OwnIntKey(
+    "task.repartition.purge.ms",
+    "shortest time between two deletions of records of task.repartition.<name> that are processed "
+    "and committed",
+    default=30000,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
 TASK_NAME_GROUPER_FACTORY = TextKey(
     "task.name.grouper.factory",
     "how tasks are dealt to containers",

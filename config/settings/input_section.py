@@ -10,7 +10,11 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.memory_rule import MemoryShares
+from homeport.config.system_stream import SystemStream
 
+AS_INPUTS = "inputs"
+"""Value of ``task.repartition.<name>``: as many partitions as the inputs have."""
+_REPARTITION = "__homeport_repartition"
 LATEST_MS = 253_402_300_799_999
 """The end of the year 9999, in ms since 1970."""
 TIME_RULE = (
@@ -57,6 +61,12 @@ class InputPolicy:
     priority: int = 0
 
     @staticmethod
+    def of_repartition(config: Config, stream: SystemStream) -> InputPolicy:
+        """Return how a topic of the job's own is read: from its first record on, without a gap."""
+        priority = keys.STREAM_PRIORITY.read(config, stream.system, stream.stream)
+        return InputPolicy(OffsetDefault.OLDEST, LostInput.FAIL, priority=max(0, priority))
+
+    @staticmethod
     def of(config: Config, system: str, stream: str) -> InputPolicy:
         """Return the view of ``config``; ConfigError where a value breaks its rule."""
         default = keys.STREAM_OFFSET_DEFAULT.read(config, system, stream)
@@ -69,6 +79,40 @@ class InputPolicy:
             keys.STREAM_BOOTSTRAP.read(config, system, stream),
             max(0, keys.STREAM_PRIORITY.read(config, system, stream)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Repartition:
+    """One topic that the job's tasks write and read; no other program does.
+
+    ``partitions``: None: as many as the job's inputs have. ``replication``: None: no key sets it.
+    """
+
+    name: str
+    stream: SystemStream
+    partitions: int | None = None
+    replication: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Return the configuration key that declares it."""
+        return keys.TASK_REPARTITION.named(self.name)
+
+
+def repartition_topic(job_name: str, job_id: str, name: str) -> str:
+    """Return the topic of ``task.repartition.<name>``.
+
+    Two jobs share it only where they share a coordinator stream, which refuses the second one. No
+    rewriter takes it for an input, as of all names that begin with two underscores.
+    """
+    parts = (part.replace("_", "-") for part in (job_name, job_id))
+    return "_".join((_REPARTITION, *parts, name))
+
+
+def repartition_name(topic: str) -> str | None:
+    """Return the name of the repartition with that topic; None: no job's repartition has it."""
+    rest = topic.removeprefix(f"{_REPARTITION}_").split("_", 2)
+    return rest[2] if topic.startswith(f"{_REPARTITION}_") and len(rest) > 2 else None  # noqa: PLR2004 - the third
 
 
 def _start_ms(config: Config, system: str, stream: str) -> int | None:

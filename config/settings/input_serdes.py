@@ -46,8 +46,9 @@ def input_serdes(config: Config) -> tuple[InputSerde, ...]:
     """Return those of all inputs of tasks, broadcast ones too, as the configuration orders them."""
     found = []
     for item in streams_of_tasks(config):
-        serde = SystemConfig.of(config, item.system).msg_serde(item.stream) or ""
-        key = keys.STREAM_MSG_SERDE.named(item.system, item.stream)
+        system = SystemConfig.of(config, item.system)
+        serde = system.msg_serde(item.stream) or ""
+        key = system.msg_serde_key(item.stream)
         found.append(InputSerde(key, item.system, item.stream, serde))
     return tuple(dict.fromkeys(found))
 

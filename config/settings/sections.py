@@ -9,6 +9,7 @@ is checked here and in ``validation``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -25,7 +26,14 @@ from homeport.config.kafka_names import (
     security_properties,
 )
 from homeport.config.path_names import job_folder
-from homeport.config.settings.input_section import InputPolicy, batch_max_bytes
+from homeport.config.settings.input_section import (
+    AS_INPUTS,
+    InputPolicy,
+    Repartition,
+    batch_max_bytes,
+    repartition_name,
+    repartition_topic,
+)
 from homeport.config.settings.memory_rule import MemoryShares, divide, fits_warm_spare
 from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
@@ -34,6 +42,7 @@ from homeport.config.system_stream import SystemStream
 _DEFAULT_SEGMENT_BYTES = 26214400
 COORDINATOR_TOPICS = "__samza_coordinator_"
 """The beginning of the name of every job's coordinator stream."""
+_REPARTITION_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 CHECKPOINTS_OFF = "none"
 """Value of ``task.checkpoint.factory`` that turns checkpoints off."""
 
@@ -216,7 +225,9 @@ class TaskConfig:
         timeout_ms = keys.TASK_CALLBACK_TIMEOUT_MS.read(config)
         return TaskConfig(
             has_pipeline=has_pipeline(config),
-            inputs=_inputs(config),
+            inputs=tuple(
+                dict.fromkeys((*named_inputs(config), *(r.stream for r in repartitions(config))))
+            ),
             callback_timeout_ms=timeout_ms if timeout_ms > 0 else None,
             batch_max_bytes=batch_max_bytes(config, memory),
             checkpoint_enabled=_checkpoint_enabled(config),
@@ -252,10 +263,42 @@ def _checkpoint_enabled(config: Config) -> bool:
     return True
 
 
-def _inputs(config: Config) -> tuple[SystemStream, ...]:
+def named_inputs(config: Config) -> tuple[SystemStream, ...]:
+    """Return the streams of ``task.inputs``, each once; ConfigError: one has another form."""
     key = keys.TASK_INPUTS
     named = (stream_named(key.name, item, "flights", "each input") for item in key.read(config))
     return tuple(dict.fromkeys(named))
+
+
+def repartitions(config: Config) -> tuple[Repartition, ...]:
+    """Return the job's repartitions, by name.
+
+    They are on the brokers of its checkpoints: one transaction writes to both.
+
+    ConfigError: a name or a number breaks its rule.
+    """
+    key, found = keys.TASK_REPARTITION, []
+    for given in sorted(config):
+        if keys.declared(given) is not key:
+            continue
+        (name,) = key.parts_of(given) or ("",)
+        _require_repartition_name(given, config[given], name)
+        system = system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
+        topic = repartition_topic(job_name(config), _job_id(config), name)
+        text = config.get_str(given, AS_INPUTS)
+        partitions = (
+            None if text == AS_INPUTS else config.get_int(given, 8, minimum=1, maximum=INT_MAX)
+        )
+        replication = keys.TASK_REPARTITION_REPLICATION_FACTOR.find(config, name)
+        replication = replication or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
+        found.append(Repartition(name, SystemStream(system, topic), partitions, replication))
+    return tuple(found)
+
+
+def _require_repartition_name(key: str, value: str, name: str) -> None:
+    if not _REPARTITION_NAME.fullmatch(name):
+        rule = f"{name!r} becomes part of a topic's name: letters, digits, '_' and '-' only"
+        raise ConfigError(key, value, rule, "use only these, as in task.repartition.by-airport")
 
 
 _COUNTED = {
@@ -333,18 +376,43 @@ class SystemConfig:
 
     def input_policy(self, stream: str) -> InputPolicy:
         """Return how ``stream`` is read; ConfigError where a value of it breaks its rule."""
+        found = self._repartition(stream)
+        if found is not None:
+            return InputPolicy.of_repartition(self._config, found.stream)
         return InputPolicy.of(self._config, self.name, stream)
 
     def key_serde(self, stream: str) -> ConfiguredSerde | None:
         """Return the serde of the keys of ``stream``; None where none is configured."""
-        return self._serde(stream, keys.STREAM_KEY_SERDE, keys.SYSTEM_KEY_SERDE)
+        return self._serde(self.key_serde_key(stream), keys.SYSTEM_KEY_SERDE)
 
     def msg_serde(self, stream: str) -> ConfiguredSerde | None:
         """Return the serde of the values of ``stream``; None where none is configured."""
-        return self._serde(stream, keys.STREAM_MSG_SERDE, keys.SYSTEM_MSG_SERDE)
+        return self._serde(self.msg_serde_key(stream), keys.SYSTEM_MSG_SERDE)
 
-    def _serde(self, stream: str, own: TextKey, general: TextKey) -> ConfiguredSerde | None:
-        for key in (own.named(self.name, stream), general.named(self.name)):
+    def key_serde_key(self, stream: str) -> str:
+        """Return the configuration key of the serde of this stream's keys."""
+        own = keys.TASK_REPARTITION_KEY_SERDE
+        return self._serde_key(stream, keys.STREAM_KEY_SERDE, own)
+
+    def msg_serde_key(self, stream: str) -> str:
+        """Return the configuration key of the serde of this stream's values."""
+        own = keys.TASK_REPARTITION_MSG_SERDE
+        return self._serde_key(stream, keys.STREAM_MSG_SERDE, own)
+
+    def _serde_key(self, stream: str, of_stream: TextKey, of_repartition: TextKey) -> str:
+        found = self._repartition(stream)
+        if found is not None:
+            return of_repartition.named(found.name)
+        return of_stream.named(self.name, stream)
+
+    def _repartition(self, stream: str) -> Repartition | None:
+        if repartition_name(stream) is None:
+            return None
+        own = SystemStream(self.name, stream)
+        return next((r for r in repartitions(self._config) if r.stream == own), None)
+
+    def _serde(self, own: str, general: TextKey) -> ConfiguredSerde | None:
+        for key in (own, general.named(self.name)):
             name = self._config.get_str(key)
             if name is not None:
                 return serde_name(self._config, key, name)

@@ -15,7 +15,13 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.records_section import RecordsConfig
 from homeport.config.settings.reporters_section import snapshot_reporters
-from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
+from homeport.config.settings.sections import (
+    JobConfig,
+    SystemConfig,
+    TaskConfig,
+    named_inputs,
+    repartitions,
+)
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 
@@ -130,8 +136,10 @@ def _uses(config: Config) -> Iterator[_Use]:
     yield _Use(name, coordinator, "the job's coordinator stream", is_own=True)
     checkpoints = SystemStream(task.checkpoint_system, task.checkpoint_topic)
     yield _Use(name, checkpoints, "the job's checkpoint topic", is_own=True)
-    for stream in task.inputs:
+    for stream in named_inputs(config):
         yield _Use(keys.TASK_INPUTS.name, stream, _INPUT)
+    for own in repartitions(config):
+        yield _Use(own.key, own.stream, f"the topic of the repartition {own.name!r}", is_own=True)
     for stream in broadcast_streams(config):
         yield _Use(keys.TASK_BROADCAST_INPUTS.name, stream, _INPUT)
     for store in StorageConfig.of(config).stores.values():

@@ -14,7 +14,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.unknown_keys import warnings_about
 from homeport.config.errors import ConfigError
-from homeport.config.java_names import is_user_class
+from homeport.config.java_names import ALL_SSP_TO_SINGLE_TASK, Kind, is_user_class, short_name
 from homeport.config.number_text import NUMBER_SERDES
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.adjunct_section import AdjunctsConfig, adjunct_warnings
@@ -36,6 +36,8 @@ from homeport.config.settings.sections import (
     checkpoint_topic,
     coordinator_topic,
     job_name,
+    named_inputs,
+    repartitions,
 )
 from homeport.config.settings.stores_section import LargeValues, StorageConfig, StoreConfig
 from homeport.config.settings.timers_section import TimersConfig
@@ -50,6 +52,10 @@ from homeport.config.storage_engines import ROCKSDB
 from homeport.config.system_stream import SystemStream, is_topic_name
 
 _LABEL = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z_-]{0,254}")
+_ANOTHER_KEY = (
+    "where tasks are to read what they send, by another key, set task.repartition.<name> and send "
+    "to that name"
+)
 _STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -67,7 +73,7 @@ def validate(config: Config) -> tuple[str, ...]:
     unknown = warnings_about(config)
     job, task = JobConfig.of(config), TaskConfig.of(config)
     broadcast = broadcast_streams(config)
-    _check_inputs(task, broadcast)
+    _check_inputs(named_inputs(config), broadcast)
     require_systems(config)
     storage = StorageConfig.of(config)
     _check_stores(storage)
@@ -75,6 +81,7 @@ def validate(config: Config) -> tuple[str, ...]:
     TimersConfig.of(config)
     systems = _check_systems(config, task, storage, broadcast)
     _check_outputs(config, task)
+    _check_repartitions(config, task, adjuncts)
     for reporter in snapshot_reporters(config):
         SystemConfig.of(config, reporter.stream.system)
     _check_pipeline_output(config)
@@ -179,12 +186,12 @@ def _check_types(config: Config) -> None:
             key.check(config, name)
 
 
-def _check_inputs(task: TaskConfig, broadcast: tuple[SystemStream, ...]) -> None:
-    if not task.inputs:
+def _check_inputs(named: tuple[SystemStream, ...], broadcast: tuple[SystemStream, ...]) -> None:
+    if not named:
         raise keys.TASK_INPUTS.error(
             None, "a job needs at least one input", "name a stream, such as kafka.flights"
         )
-    for stream in task.inputs:
+    for stream in named:
         _check_stream(keys.TASK_INPUTS.name, stream)
     for stream in broadcast:
         _check_stream(keys.TASK_BROADCAST_INPUTS.name, stream)
@@ -252,7 +259,7 @@ def _check_outputs(config: Config, task: TaskConfig) -> None:
                 key,
                 str(stream),
                 f"it is one of {keys.TASK_INPUTS.name}, and would be read again",
-                "name another stream",
+                f"name another stream; {_ANOTHER_KEY}",
             )
         cluster = SystemConfig.of(config, task.checkpoint_system).cluster
         is_reached = SystemConfig.of(config, stream.system).cluster == cluster
@@ -265,6 +272,35 @@ def _check_outputs(config: Config, task: TaskConfig) -> None:
                 f"name a stream of the system {task.checkpoint_system}, or set "
                 f"{keys.TASK_EXACTLY_ONCE.name}=false",
             )
+
+
+def _check_repartitions(config: Config, task: TaskConfig, adjuncts: AdjunctsConfig) -> None:
+    streams = {*named_inputs(config), *(stream for _, stream in declared_outputs(config))}
+    names = {stream.stream for stream in streams}
+    grouper = short_name(Kind.SSP_GROUPER, JobConfig.of(config).ssp_grouper_factory)
+    for own in repartitions(config):
+        _check_stream(own.key, own.stream)
+        filled = adjuncts.of_stream(own.stream)
+        fault = None
+        if own.name in names:
+            fault = "an input or an output of the job has this name", "give it another name"
+        elif filled is not None:
+            rule = f"it fills the store {filled.name}, and records that are committed are deleted"
+            fault = rule, "let a task write what comes into a store of its own"
+        elif not task.checkpoint_enabled:
+            rule = (
+                f"{keys.TASK_CHECKPOINT_FACTORY.name} is none, so each start would read all of it"
+            )
+            fault = rule, f"remove {keys.TASK_CHECKPOINT_FACTORY.name}"
+        elif grouper == ALL_SSP_TO_SINGLE_TASK:
+            rule = f"with {keys.JOB_SSP_GROUPER_FACTORY.name}={grouper} every task reads all of it"
+            fault = rule, "use group-by-partition"
+        elif keys.JOB_DRAIN.read(config):
+            rule = f"{keys.JOB_DRAIN.name} is true, and no container knows when others have sent"
+            remedy = "end the job by --operation=kill once its lag is 0: what waits stays"
+            fault = rule, remedy
+        if fault is not None:
+            raise ConfigError(own.key, config[own.key], *fault)
 
 
 def _check_pipeline_output(config: Config) -> None:

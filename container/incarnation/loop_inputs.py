@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.pipeline_section import PipelineConfig
+from homeport.config.settings.sections import SystemConfig, repartitions
 from homeport.config.settings.timers_section import TimersConfig
 from homeport.container.container_job import ContainerJob
+from homeport.container.kafka.purge import Purge
 from homeport.container.processing.loop_dependencies import NO_PIPELINE, LoopSettings
 from homeport.container.processing.task_instance import Context
 from homeport.container.processing.timers import partitions_of, timers_of
+from homeport.container.progress.purging import Purging
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.faults import Named
 from homeport.container.spark.prepared import MAX_ROWS_SPARK
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.typed_store import TypedStore, ValueGuard
 from homeport.job_coordinator.clocks import wall_ms
+from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.model.ids import TaskName
 
 MAX_ROWS = 50_000
@@ -53,6 +59,20 @@ def contexts_of(
             task.task_name, job.config, stores, timers, partitions, metrics
         )
     return contexts
+
+
+def purge_of(
+    job: ContainerJob,
+    clock: Callable[[], float],
+    connect: Callable[[SystemConfig], Any] | None = None,
+) -> Purge | None:
+    """Return what deletes committed records of the job's repartitions; None: it has none."""
+    streams = [own.stream for own in repartitions(job.config)]
+    if not streams:
+        return None
+    interval_s = keys.TASK_REPARTITION_PURGE_MS.read(job.config) / 1000
+    purging = Purging(streams, interval_s, clock())
+    return Purge(job.transaction_system, purging, clock, connect or clients.admin)
 
 
 def loop_settings(job: ContainerJob, *, is_stream_task: bool) -> LoopSettings:

@@ -6,6 +6,7 @@ import functools
 import gc
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 
 from homeport.config.system_stream import SystemStream
@@ -16,7 +17,7 @@ from homeport.container.incarnation.changelog_trims import StoreTrim
 from homeport.container.incarnation.context import Container, History, IncarnationContext
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
-from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings
+from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings, purge_of
 from homeport.container.incarnation.restoring import restore_stores
 from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.warm_up import GettingReady
@@ -186,6 +187,7 @@ class StreamContainer(Container):
             drain=Drain(self._job.systems, self._stop.pause),
             adjuncts=self._feed(outputs, processed, pipeline),
             traces=self._traces,
+            purge=purge_of(self._job, time.monotonic),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 

@@ -16,6 +16,7 @@ from homeport.container.api import Timer
 from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.input_consumer import InputConsumer
 from homeport.container.kafka.plain_producer import PlainOutputs
+from homeport.container.kafka.purge import Purge
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.processing.adjunct_feed import AdjunctFeed
@@ -86,7 +87,7 @@ class LoopDependencies:
     transaction. ``on_step_begin``, ``on_step_done``: get each step of a transaction and of a flush.
     ``typed``: makes columns of the values; None: they are bytes. ``drain``: None: the container is
     never drained. ``calls``: has the calls of tasks until a batch ends; None: each is made when its
-    message comes.
+    message comes. ``purge``: deletes what is committed; None: there is no repartition.
     """
 
     source: InputConsumer
@@ -113,6 +114,7 @@ class LoopDependencies:
     drain: Drain | None = None
     adjuncts: AdjunctFeed | None = None
     traces: Traces = NO_TRACES
+    purge: Purge | None = None
 
     def of_tasks(self, offsets: Offsets) -> Offsets:
         """Return the offsets of inputs that tasks see.

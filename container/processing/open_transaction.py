@@ -336,6 +336,8 @@ class OpenTransaction:
 
     def _commit(self, _step: Step, ended: _Ended) -> None:
         ended.positions = self._deps.producer.commit()
+        if self._deps.purge is not None:
+            self._deps.purge.committed(ended.content.processed)
 
     def _apply(self, step: Step, ended: _Ended) -> None:
         if step.store is not None:

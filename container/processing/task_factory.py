@@ -15,7 +15,7 @@ from homeport.config.declarations.key_types import TextKey
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.input_serdes import InputSerde, input_serdes, serde_of_columns
 from homeport.config.settings.pipeline_section import has_pipeline
-from homeport.config.settings.sections import TaskConfig
+from homeport.config.settings.sections import TaskConfig, repartitions
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, MessageCollector, StreamTask, TaskContext
@@ -110,7 +110,8 @@ def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Output
     serdes = functools.partial(stream_serdes, job)
     limits = {name: producer_limit(system) for name, system in job.systems.items()}
     default = job.job.default_system
-    return Outputs(job.systems, job.output_systems, default, serdes, count_of, limits)
+    named = {r.name: (r.stream.system, r.stream.stream) for r in repartitions(job.config)}
+    return Outputs(job.systems, job.output_systems, default, serdes, count_of, limits, named)
 
 
 def typed_input(
@@ -154,11 +155,12 @@ def stream_serdes(job: ContainerJob, system: str, stream: str) -> tuple[Serde | 
         ConfigError: a serde cannot be used.
     """
     view = job.systems[system]
-    names = {"key": view.key_serde(stream), "msg": view.msg_serde(stream)}
-    of = f"systems.{system}.streams.{stream}.samza"
+    names = {
+        view.key_serde_key(stream): view.key_serde(stream),
+        view.msg_serde_key(stream): view.msg_serde(stream),
+    }
     key, msg = (
-        None if name is None else load_serde(f"{of}.{part}.serde", name, stream)
-        for part, name in names.items()
+        None if name is None else load_serde(of, name, stream) for of, name in names.items()
     )
     return key, msg
 

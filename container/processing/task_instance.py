@@ -11,8 +11,11 @@ from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
+from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, in_one_line
+from homeport.config.settings.input_section import repartition_name
+from homeport.config.settings.sections import repartitions
 from homeport.config.system_stream import is_topic_name
 from homeport.container.api import (
     BatchTask,
@@ -40,6 +43,7 @@ from homeport.job_coordinator.model.ids import TaskName
 
 _Found = TypeVar("_Found")
 _SERDE_KEYS = (keys.STREAM_KEY_SERDE, keys.STREAM_MSG_SERDE)
+_OWN_SERDE_KEYS = (keys.TASK_REPARTITION_KEY_SERDE, keys.TASK_REPARTITION_MSG_SERDE)
 _SEND = partial(tuple.__new__, Send)
 """Takes all fields, in their order; it costs less than the class's own call."""
 
@@ -51,7 +55,7 @@ class Outputs:
     open transaction. ``systems``: all declared ones. ``usable``: those that outputs may go to, only
     those on the transaction's brokers if outputs are part of it. ``serdes_of``: None: all are
     bytes. ``count_of``: from (system, topic) to its number of partitions. ``limits`` {system: bytes
-    of the largest record that its client sends}.
+    of the largest record that its client sends}. ``named`` {name of a repartition: system, topic}.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Outputs:
         serdes_of: SerdesOf | None = None,
         count_of: Callable[[str, str], int] | None = None,
         limits: Mapping[str, int] | None = None,
+        named: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         self._limits = limits or {}
         self._small = min(self._limits.values(), default=math.inf) - CLIENT_OVERHEAD_BYTES
@@ -70,7 +75,7 @@ class Outputs:
         self._usable = frozenset(usable)
         self._default = default_system
         self._serdes_of = serdes_of
-        self._places: dict[str, tuple[str, str]] = {}
+        self._places = dict(named or {})
         self._serdes: dict[str, tuple[Serde | None, Serde | None]] = {}
         self.sends: list[Send] = []
         self.size_bytes = 0
@@ -157,9 +162,11 @@ class Outputs:
         serdes = self._serdes.get(stream, (None, None))
         serde = serdes[which]
         if serde is None:
+            own = repartition_name(place[1])
+            of_stream = _SERDE_KEYS if own is None else _OWN_SERDE_KEYS
             needed = [
-                key.named(*place)
-                for key, known, part in zip(_SERDE_KEYS, serdes, pair, strict=True)
+                key.named(*(place if own is None else (own,)))
+                for key, known, part in zip(of_stream, serdes, pair, strict=True)
                 if known is None and part is not None and not isinstance(part, bytes)
             ]
             raise TypeError(
@@ -266,6 +273,18 @@ class Context:
         )
         found.scheduler = guard(self.timers)
         return found
+
+    def repartition(self, name: str) -> str:
+        """Return the topic of ``task.repartition.<name>``.
+
+        Raises:
+            KeyError: there is no such repartition; the message names the existing ones.
+        """
+        found = {own.name: own.stream.stream for own in repartitions(Config(self._config))}
+        if name not in found:
+            known = ", ".join(found) or "none"
+            raise KeyError(f"no repartition {name!r} is configured; known: {known}")
+        return found[name]
 
     def store(self, name: str) -> KeyValueStore:
         """Return the task's part of the store ``name``.

@@ -25,6 +25,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import require_same
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.repartition_topics import internal_topics, with_repartitions
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.metadata import topics
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -232,7 +233,10 @@ class JobPlanner:
         if uneven is not None:
             _LOG.warning("%s", uneven)
         ids = [r.processor_id for r in processors]
-        model = next_model.next_model(config, stream, before, seen.counts, ids, has_outputs=False)
+        counts = with_repartitions(config, seen.counts)
+        model = next_model.next_model(config, stream, before, counts, ids, has_outputs=False)
+        if any(stream not in seen.topic_ids for stream in internal_topics(config)):
+            seen = inputs_now(config)  # they are there now
         manager = topics.InputTopicManager(stream, _NO_SUBMISSION)
         known = manager.ids()
         for other in topics.recreated(known, seen.topic_ids):

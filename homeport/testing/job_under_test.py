@@ -13,6 +13,7 @@ from homeport.config.loading.declared_job import DeclaredJob
 from homeport.config.loading.loader import load
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.pipeline_section import has_pipeline
+from homeport.config.settings.sections import repartitions
 from homeport.config.settings.used_systems import declared_outputs, used_systems
 from homeport.config.settings.validation import validate
 from homeport.config.system_stream import SystemStream
@@ -23,6 +24,7 @@ from homeport.container.processing.task_factory import task_class_of
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.grouper.validation import uneven_inputs
+from homeport.job_coordinator.kafka.repartition_topics import internal_topics, with_repartitions
 from homeport.testing.memory_container import ONLY
 
 _NO_BROKER = "none:9092"
@@ -82,7 +84,9 @@ class JobUnderTest:
         checked = checked.merged(
             {keys.JOB_CONTAINER_COUNT.name: "1", keys.JOB_HOT_STANDBY_ENABLED.name: "false"}
         )
-        counts = {s: _count(partitions, str(s)) for s in input_streams(checked)}
+        own = internal_topics(checked)
+        named = {s: _count(partitions, str(s)) for s in input_streams(checked) if s not in own}
+        counts = with_repartitions(checked, named)
         uneven = uneven_inputs(checked, counts)
         if uneven is not None:
             warnings = *warnings, uneven
@@ -98,6 +102,9 @@ class JobUnderTest:
 
     def stream(self, name: str) -> SystemStream:
         """Return the stream of that name, as a task's collector resolves it."""
+        for own in repartitions(self.job.config):
+            if own.name == name:
+                return own.stream
         system, dot, topic = name.partition(".")
         if dot and system in self.job.systems:
             return SystemStream(system, topic)

@@ -17,6 +17,11 @@ from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignm
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.output_topics import create_outputs
+from homeport.job_coordinator.kafka.repartition_topics import (
+    RepartitionTopics,
+    internal_topics,
+    with_repartitions,
+)
 from homeport.job_coordinator.kafka.topics import StreamMetadataCache
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
@@ -52,9 +57,17 @@ def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
     )
 
 
-def counts_now(config: Config) -> Mapping[SystemStream, int]:
-    """Return {input of the configuration: its partitions now}; UnavailableError as below."""
-    return StreamMetadataCache(config).partition_counts(input_streams(config))
+def counts_now(config: Config, *, is_reset: bool = False) -> Mapping[SystemStream, int]:
+    """Return {input of the configuration: its partitions now}; UnavailableError as below.
+
+    Topics of repartitions have those with which they will be made. ``is_reset``: whether those that
+    are there are deleted first.
+    """
+    found = StreamMetadataCache(config).partition_counts(input_streams(config))
+    if is_reset:
+        own = internal_topics(config)
+        found = {stream: count for stream, count in found.items() if stream not in own}
+    return with_repartitions(config, found)
 
 
 def next_model(
@@ -89,7 +102,7 @@ def create_topics(
     is_submission: bool = False,
     has_outputs: bool = True,
 ) -> None:
-    """Make the job's checkpoint topic and changelogs, in the right shape, where they are missing.
+    """Make the job's checkpoint topic, changelogs and repartitions where they are missing.
 
     Args:
         model: the job's model.
@@ -104,11 +117,14 @@ def create_topics(
     """
     config = model.config
     checkpoints, changelogs = CheckpointTopic(config, stream), ChangelogTopics(config, stream)
+    repartitions, counts = RepartitionTopics(config, stream), model.partition_counts()
     partitions = model.max_change_log_stream_partitions
     for line in changelogs.check(partitions, may_be_replaced=is_submission):
         _LOG.warning("%s", line)
     checkpoints.check()
+    repartitions.check(counts)
     if not has_outputs:
         create_outputs(config, stream)
     checkpoints.make()
     changelogs.make(partitions)
+    repartitions.make(counts)

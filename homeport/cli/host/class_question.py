@@ -110,11 +110,11 @@ def _serdes(config: Config) -> Iterator[KeyedSerde]:
         system, stream = item.system, item.stream
         view = SystemConfig.of(config, system)
         for key, name in (
-            (keys.STREAM_KEY_SERDE, view.key_serde(stream)),
-            (keys.STREAM_MSG_SERDE, view.msg_serde(stream)),
+            (view.key_serde_key(stream), view.key_serde(stream)),
+            (view.msg_serde_key(stream), view.msg_serde(stream)),
         ):
             if name is not None:
-                yield key.named(system, stream), name, stream
+                yield key, name, stream
     for name in config:
         for of_stream in (keys.STREAM_KEY_SERDE, keys.STREAM_MSG_SERDE):
             parts, value = of_stream.parts_of(name), config.get_str(name)

@@ -57,16 +57,18 @@ def warn_of_reporters(config: Config, say: Callable[[str], None]) -> None:
             )
 
 
-def check_job_model(config: Config, say: Callable[[str], None]) -> JobModel | None:
+def check_job_model(
+    config: Config, say: Callable[[str], None], *, is_reset: bool = False
+) -> JobModel | None:
     """Return the JobModel that a new job gets of the inputs as they are now.
 
-    Warns of inputs that tasks cannot join. None: the job's own grouper makes it, which is in its
-    package; ``check_own_groupers`` checks that. ConfigError: no model can be made, for instance of
-    more containers than tasks.
+    Warns of inputs that tasks cannot join. ``is_reset``: as of ``counts_now``. None: the job's own
+    grouper makes it, which is in its package; ``check_own_groupers`` checks that. ConfigError: no
+    model can be made, for instance of more containers than tasks.
     """
     if has_own_grouper(config):
         return None
-    counts = counts_now(config)
+    counts = counts_now(config, is_reset=is_reset)
     uneven = uneven_inputs(config, counts)
     if uneven is not None:
         say(f"warning: {uneven}")

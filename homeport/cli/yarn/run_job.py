@@ -137,7 +137,7 @@ def check_job(job: Job, *, reset_state: bool) -> tuple[JobModel | None, Mapping[
     """
     check_kafka(job.config)
     preflight.warn_of_reporters(job.config, note)
-    model = preflight.check_job_model(job.config, note)
+    model = preflight.check_job_model(job.config, note, is_reset=reset_state)
     state_check.check_record_sizes(job.config, model, job.record_limit())
     schemas = state_check.check_state(job, reset_state=reset_state)
     preflight.check_token_folder(os.environ)

@@ -41,6 +41,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
 )
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
+from homeport.job_coordinator.kafka.repartition_topics import RepartitionTopics
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.recorded_model import model_messages
 from homeport.job_coordinator.metadata.state_facts import (
@@ -72,9 +73,11 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreSchemas]:
                 require_unchanged(store, job.config)
                 check_changelogs(job.config, store)
                 CheckpointTopic(job.config, store).check()
+                RepartitionTopics(job.config, store).check()
                 warn(InputAcceptance(job.config, store).check())
     elif not reset_state:
         check_changelogs(job.config, EmptyCoordinatorStream())
+        RepartitionTopics(job.config, EmptyCoordinatorStream()).check()
     if reset_state:
         topics = state_reset.state_topics(before, job.config)
         state_reset.check_topics(topics, job.config, before)

@@ -8,7 +8,8 @@ step safe to be done again, as a run-job that is killed leaves the rest to the n
    (safety A2): a driver that lives on somewhere ends, and so does a run-job that was overtaken here
 3. the epochs of all processors are raised, and all incarnations that may still write are fenced
 4. which task has which state, and where, is taken out of the stream (HA-YARN, guarantee 2)
-5. changelogs and checkpoints are recreated: state and input position belong together
+5. changelogs, checkpoints and topics of repartitions are recreated: state, input position and what
+   tasks have sent to each other belong together
 6. the new configuration, and then: the reset has finished
 
 The directories of the old state are known by their changelog's topic id (STORE-META).
@@ -29,6 +30,7 @@ from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.job_model_calculator import input_streams
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.repartition_topics import internal_topics
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank
@@ -67,6 +69,11 @@ def _topics_of(config: Config) -> Iterator[SystemStream]:
         task = TaskConfig.of(config)
         if task.checkpoint_enabled:
             yield SystemStream(task.checkpoint_system, task.checkpoint_topic)
+    yield from _repartitions_of(config)
+
+
+def _repartitions_of(config: Config) -> tuple[SystemStream, ...]:
+    return internal_topics(config) if keys.JOB_NAME.is_set(config) else ()
 
 
 def check_topics(
@@ -77,8 +84,9 @@ def check_topics(
     ``config``: what the job is to run with. ``before``: what it ran with; empty where it never
     did. ConfigError where a topic does not, and is perhaps named by mistake.
     """
-    inputs = set(input_streams(config))
-    deleting = {*deleting_changelogs(before), *deleting_changelogs(config)}
+    own = {*_repartitions_of(before), *_repartitions_of(config)}
+    inputs = set(input_streams(config)) - own
+    deleting = {*own, *deleting_changelogs(before), *deleting_changelogs(config)}
     for topic, system in topics.items():
         admin = TopicAdmin(system)
         if topic.stream not in admin.partition_counts([topic.stream]):

@@ -107,6 +107,8 @@ class _Case:
     ) -> None:
         self.producer = _Producer(fails, is_unknown=is_unknown)
         self.storage = _Storage(self.producer)
+        self.purged: list[bool] = []
+        """Whether the transaction was committed, at each request to delete what it has read."""
         self.outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
         self.outputs.send("out", b"x" * size, partition=5)
         parts: Any = SimpleNamespace(
@@ -127,6 +129,9 @@ class _Case:
             source=SimpleNamespace(lag=int),
             report=WorkReport(),
             traces=NO_TRACES,
+            purge=SimpleNamespace(
+                committed=lambda _processed: self.purged.append(self.producer.is_committed)
+            ),
         )
         settings = LoopSettings(1, "G", checkpoint_topic, has_windows=False, overlaps=False)
         self.open = OpenTransaction(parts, settings, StopFlag())
@@ -197,6 +202,7 @@ def test_stores_get_their_changes_once_these_are_committed() -> None:
     case = _Case()
     case.end()
     assert case.storage.applied == [("changed", True), ("idle", True), ("scratch", True)]
+    assert case.purged == [True]
 
 
 @pytest.mark.parametrize("is_unknown", [False, True])
@@ -209,6 +215,7 @@ def test_no_store_gets_changes_of_which_it_is_not_known_that_they_are_committed(
         case.end()
     case.open.drop()
     assert case.storage.applied == []
+    assert case.purged == [], "its records may be needed once more"
 
 
 FAILURES = [RecordRefusedError("sending: refused"), UndeliveredError("kafka: not in time")]
