@@ -282,7 +282,7 @@ def repartitions(config: Config) -> tuple[Repartition, ...]:
         if keys.declared(given) is not key:
             continue
         (name,) = key.parts_of(given) or ("",)
-        _require_repartition_name(given, config[given], name)
+        require_repartition_name(given, config[given], name)
         system = system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
         topic = repartition_topic(job_name(config), _job_id(config), name)
         text = config.get_str(given, AS_INPUTS)
@@ -295,7 +295,8 @@ def repartitions(config: Config) -> tuple[Repartition, ...]:
     return tuple(found)
 
 
-def _require_repartition_name(key: str, value: str, name: str) -> None:
+def require_repartition_name(key: str, value: str, name: str) -> None:
+    """Require that ``name`` may be a repartition's; ConfigError, about ``key``: it may not."""
     if not _REPARTITION_NAME.fullmatch(name):
         rule = f"{name!r} becomes part of a topic's name: letters, digits, '_' and '-' only"
         raise ConfigError(key, value, rule, "use only these, as in task.repartition.by-airport")

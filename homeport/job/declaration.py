@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.loading.declared_job import DeclaredJob
+from homeport.config.settings.sections import require_repartition_name
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, IncomingMessage, Scheduler, StreamTask, TaskContext
 from homeport.container.classes import checked_task_class
@@ -24,11 +25,11 @@ from homeport.job.functions import (
     require_plain,
     task_class_of,
 )
-from homeport.job.handles import Calls, Input, Output, Reference
+from homeport.job.handles import Calls, Input, Output, Reference, Repartition
 from homeport.job.kafka import Env, Kafka, keys_of
 from homeport.job.pipelines import FrameFunction, Rows
 from homeport.job.schemas import Of
-from homeport.job.stores import SYSTEM, Stores, whole
+from homeport.job.stores import SYSTEM, Stores, number, whole
 
 _LOG = logging.getLogger(__name__)
 _PARTITIONS = "task.outputs.create.partitions"
@@ -39,6 +40,7 @@ V = TypeVar("V")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _Batch = TypeVar("_Batch", bound=Callable[[Any], object])
 _Task = TypeVar("_Task", StreamTask, BatchTask)
+_Read = Input[Any, Any] | Repartition[Any, Any]
 
 
 class Each(Generic[K, V]):
@@ -188,13 +190,58 @@ class Job(Stores, DeclaredJob):
         self._outputs[name] = made
         return made
 
+    @overload
+    def repartition(
+        self, name: str, *, partitions: int | None = None
+    ) -> Repartition[bytes, bytes]: ...
+    @overload
+    def repartition(
+        self, name: str, *, key: Of[K], partitions: int | None = None
+    ) -> Repartition[K, bytes]: ...
+    @overload
+    def repartition(
+        self, name: str, *, value: Of[V], partitions: int | None = None
+    ) -> Repartition[bytes, V]: ...
+    @overload
+    def repartition(
+        self, name: str, *, key: Of[K], value: Of[V], partitions: int | None = None
+    ) -> Repartition[K, V]: ...
+    @whole
+    def repartition(
+        self,
+        name: str,
+        *,
+        key: Of[Any] = bytes,
+        value: Of[Any] = bytes,
+        partitions: int | None = None,
+    ) -> Repartition[Any, Any]:
+        """Declare a topic of the job's own, by which it reads records under another key.
+
+        Functions send to it as to an output, and ``each`` takes it as an input. The job makes the
+        topic, and deletes what is committed.
+
+        ``partitions``: of the topic; None: as many as the inputs have.
+        """
+        what, found = "job.repartition", self._functions.repartition
+        self._functions.require_room("repartition")
+        require_repartition_name(what, str(name), str(name))
+        if name in found:
+            raise ConfigError(what, name, "it is a repartition already", "declare it once")
+        own = f"task.repartition.{name}"
+        count = "partitions of job.repartition"
+        self._keys[own] = "inputs" if partitions is None else number(count, partitions, least=1)
+        self._keys[f"{own}.key.serde"] = self._serde(f"{what} {name}", "key", key)
+        self._keys[f"{own}.msg.serde"] = self._serde(f"{what} {name}", "msg", value)
+        found[name] = Repartition(name, self._calls, key, value)
+        return found[name]
+
     # -- its functions
 
     @overload
-    def each(self, stream: Input[K, V]) -> Each[K, V]: ...
+    def each(self, stream: Input[K, V] | Repartition[K, V]) -> Each[K, V]: ...
     @overload
     def each(self, stream: Rows) -> Each[Any, Any]: ...
-    def each(self, stream: Input[Any, Any] | Rows) -> Each[Any, Any]:
+    def each(self, stream: _Read | Rows) -> Each[Any, Any]:
         """Decorate the function for each record of ``stream``: key and value, in order.
 
         It may take the message too, or alone, and may be a coroutine. Of rows of a pipeline, the
@@ -207,7 +254,7 @@ class Job(Stores, DeclaredJob):
 
         return Each(add)
 
-    def batch(self, *streams: Input[Any, Any] | Rows) -> Callable[[_Batch], _Batch]:
+    def batch(self, *streams: _Read | Rows) -> Callable[[_Batch], _Batch]:
         """Decorate the function for the records of all inputs, in Arrow tables of BATCH_SCHEMA.
 
         The rows of a pipeline come in tables of their columns.
@@ -378,7 +425,7 @@ class Job(Stores, DeclaredJob):
 
         A window without a function for what closes is logged: code may read it by ``at``.
         """
-        functions = self._functions
+        functions = self._functions.of_streams(streams)
         for window in functions.windows.values():
             if "closed" not in window.spec.handlers:
                 _LOG.warning(
@@ -391,7 +438,7 @@ class Job(Stores, DeclaredJob):
         made = task_class_of(functions, self._calls, has_pipeline=has_pipeline)
         if functions.batch is None and functions.task is None and not has_pipeline:
             for stream in map(str, streams):
-                if stream not in self._functions.each:
+                if stream not in functions.each:
                     rule = "the job has no function for its records"
                     raise ConfigError("job.each", stream, rule, "write one, or remove the input")
         return made
@@ -420,19 +467,20 @@ class Job(Stores, DeclaredJob):
                 rule = f"its rows leave to {rows.output}"
                 raise ConfigError(what, str(stream), rule, "remove the function, or output=")
             return
-        if not any(stream is own for own in self._inputs.values()):
+        if not any(stream is own for own in self._all_read()):
             raise none_of_job(what, stream, "input", self.name)
         if rows is not None:
             rule = "its records go to the pipeline"
             raise ConfigError(what, str(stream), rule, f"give {rows}, the pipeline's rows")
 
-    def _require_all(self, what: str, streams: Sequence[Input[Any, Any] | Rows]) -> None:
+    def _all_read(self) -> tuple[_Read, ...]:
+        return (*self._inputs.values(), *self._functions.repartition.values())
+
+    def _require_all(self, what: str, streams: Sequence[_Read | Rows]) -> None:
         """Require all that the job reads, as one function gets it."""
         for stream in streams:
             self._require_own(what, stream)
-        missing = (
-            {*self._inputs.values()} - {*streams} if self._functions.pipeline is None else set()
-        )
+        missing = {*self._all_read()} - {*streams} if self._functions.pipeline is None else set()
         if missing or not streams:
             names = ", ".join(sorted(map(str, missing)))
             kind = "a pipeline" if what == "job.pipeline" else "a function of batches"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.settings.input_section import repartition_name
+from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask, TaskContext, Timer
 from homeport.container.callables import fault_of, is_bound, is_coroutine
 from homeport.container.processing.function_task import FunctionTask, PairFunction
-from homeport.job.handles import Call, Calls, CoroutineCall, Handle
+from homeport.job.handles import Call, Calls, CoroutineCall, Handle, Repartition
 from homeport.job.pipelines import Rows
 from homeport.job.windows import TIMER, Window
 
@@ -27,6 +29,7 @@ _SHOWN = {
     "on_timer": "a function for timers",
     "task": "a task class",
     "pipeline": "a pipeline",
+    "repartition": "a repartition",
 }
 _EXAMPLES = {"input": "orders", "output": "totals", "window": "sums"}
 """Variables that the remedies of errors show, by kind."""
@@ -37,7 +40,8 @@ _EXCLUDED = {
     "every": ("every", "batch", "task"),
     "on_timer": ("on_timer", "task"),
     "task": ("task", "each", "batch", "every", "on_timer"),
-    "pipeline": ("pipeline", "each", "batch"),
+    "pipeline": ("pipeline", "each", "batch", "repartition"),
+    "repartition": ("pipeline",),
 }
 """{what a job declares: what it may not have before}, by the fields of ``Functions``."""
 
@@ -49,7 +53,7 @@ class Functions:
     ``each``: {``system.stream``: of its records, from a message}. ``pairs``: those of ``each`` that
     take key and value alone, and are no coroutines, as they are. ``is_async``: whether one of
     ``each`` is a coroutine. ``windows``: by their stores. ``task``: the job's own class, in the
-    place of other functions. ``pipeline``: its rows. ``job``: its name.
+    place of other functions. ``pipeline``: its rows. ``repartition``: by name. ``job``: its name.
     """
 
     each: dict[str, Function] = field(default_factory=dict)
@@ -62,6 +66,7 @@ class Functions:
     windows: dict[str, Window[Any, Any]] = field(default_factory=dict)
     task: type[StreamTask | BatchTask] | None = None
     pipeline: Rows | None = None
+    repartition: dict[str, Repartition[Any, Any]] = field(default_factory=dict)
     job: str = ""
 
     def require_room(self, what: str) -> None:
@@ -85,7 +90,7 @@ class Functions:
         setattr(self, what, function)
 
     def add_each(self, stream: str, function: Function) -> None:
-        """Add the function for the records of ``stream``, a ``system.stream``.
+        """Add the function for the records of ``stream``, a ``system.stream`` or a repartition.
 
         Raises:
             ConfigError: there is one, or as of ``require_room`` and ``of_message``.
@@ -98,6 +103,16 @@ class Functions:
             self.is_async = True
         elif parameters_of(function) == _PAIR:
             self.pairs[stream] = function
+
+    def of_streams(self, streams: Collection[SystemStream]) -> Functions:
+        """Return them with those of repartitions under topics, which have the job's id.
+
+        ``streams``: what the job reads.
+        """
+        topics = {repartition_name(s.stream) or str(s): str(s) for s in streams}
+        each = {topics.get(name, name): function for name, function in self.each.items()}
+        pairs = {topics.get(name, name): function for name, function in self.pairs.items()}
+        return replace(self, each=each, pairs=pairs)
 
     def _has(self, what: str) -> ConfigError:
         return ConfigError("job", self.job, f"it has {what} already", "remove one of the two")

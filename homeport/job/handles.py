@@ -142,19 +142,11 @@ class _Typed(Handle, Generic[K, V]):
         return "{}({!r}, key={}, value={})".format(type(self).__name__, self.name, *types)
 
 
-class Output(_Typed[K, V]):
-    """One stream that the job writes. ``name``: as in ``kafka.totals``."""
-
-    _kind = "output"
+class _Sending(_Typed[K, V]):
+    """A handle that sends records. ``name``: as ``MessageCollector.send`` takes it."""
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def stream(self) -> SystemStream:
-        """Return system and topic."""
-        system, _, topic = self.name.partition(".")
-        return SystemStream(system, topic)
 
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
         """Return ``send`` of the task."""
@@ -191,6 +183,29 @@ class Output(_Typed[K, V]):
         self.calls.current(self).context.send(
             self.name, value, key, partition=partition, headers=headers, timestamp=timestamp
         )
+
+
+class Output(_Sending[K, V]):
+    """One stream that the job writes. ``name``: as in ``kafka.totals``."""
+
+    _kind = "output"
+
+    @property
+    def stream(self) -> SystemStream:
+        """Return system and topic."""
+        system, _, topic = self.name.partition(".")
+        return SystemStream(system, topic)
+
+
+class Repartition(_Sending[K, V]):
+    """One topic that the job writes and reads. ``name``: of ``task.repartition.<name>``."""
+
+    _kind = "repartition"
+
+    @property
+    def topic(self) -> str:
+        """Return its topic: what a function of batches finds in the column ``stream``."""
+        return self.calls.current(self).context.repartition(self.name)
 
 
 class Reference(_Typed[K, V], ReadableStore[K, V]):

@@ -7,15 +7,15 @@ creation, as it decides which task has a key.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.kafka_names import policies
 from homeport.config.settings.adjunct_section import AdjunctsConfig
-from homeport.config.settings.input_section import Repartition
-from homeport.config.settings.sections import SystemConfig, named_inputs, repartitions
+from homeport.config.settings.input_section import Repartition, repartition_name, repartition_topic
+from homeport.config.settings.sections import JobConfig, SystemConfig, named_inputs, repartitions
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.topics import FoundTopic, TopicAdmin, TopicSpec
@@ -112,15 +112,17 @@ class RepartitionTopics:
         systems = sorted({own.stream.system for own in self._own})
         self._admins = {name: TopicAdmin(SystemConfig.of(config, name)) for name in systems}
 
-    def check(self, counts: Mapping[SystemStream, int] | None = None) -> None:
+    def check(self, counts: Mapping[SystemStream, int] | None = None) -> list[str]:
         """Check that no existing topic has a fault, and that none is gone; make nothing.
+
+        Return a line for each topic of a repartition that the job had, and has no more.
 
         ``counts``: {input: its partitions} of the JobModel; None: those of the configuration.
 
         ConfigError: a topic has a fault, or was deleted with what it held.
         """
         may_be_new = keys.JOB_INPUT_RECREATED.read(self._config) == keys.RECREATED_BEGIN
-        known = self._known.ids() if self._own else {}
+        known = self._known.ids()
         for own in self._own:
             topic = self._found(own)
             if topic is not None:
@@ -136,6 +138,19 @@ class RepartitionTopics:
                     "and not read",
                     f"begin from nothing by run-job {OPTION}, or go on without that by "
                     f"{keys.JOB_INPUT_RECREATED.name}={keys.RECREATED_BEGIN}",
+                )
+        return list(self._left_behind(known))
+
+    def _left_behind(self, known: Iterable[SystemStream]) -> Iterator[str]:
+        job, used = JobConfig.of(self._config), {own.stream for own in self._own}
+        for stream in sorted(known):
+            name = repartition_name(stream.stream)
+            if name is None or stream in used:
+                continue
+            if repartition_topic(job.name, job.id, name) == stream.stream:
+                yield (
+                    f"topic {stream} is of the repartition {name!r}, which the job has no more: "
+                    "what tasks had sent and not read stays there, and the topic may be deleted"
                 )
 
     def make(self, counts: Mapping[SystemStream, int]) -> None:

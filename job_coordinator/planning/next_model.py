@@ -122,7 +122,8 @@ def create_topics(
     for line in changelogs.check(partitions, may_be_replaced=is_submission):
         _LOG.warning("%s", line)
     checkpoints.check()
-    repartitions.check(counts)
+    for line in repartitions.check(counts):
+        _LOG.warning("%s", line)
     if not has_outputs:
         create_outputs(config, stream)
     checkpoints.make()

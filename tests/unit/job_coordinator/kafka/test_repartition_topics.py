@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import repartitions
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.kafka.repartition_topics import (
+    RepartitionTopics,
     internal_topics,
     repartition_topic_spec,
     topic_fault,
     with_repartitions,
 )
 from homeport.job_coordinator.kafka.topics import FoundTopic
+from homeport.job_coordinator.metadata.topics import InputTopicManager
 
 _A, _B, _CODES = (SystemStream("kafka", name) for name in ("a", "b", "codes"))
 _BASE = {
@@ -89,3 +92,13 @@ def test_a_topic_of_another_form_is_refused(
         assert fault is None
     else:
         assert rule in str(fault)
+
+
+def test_a_repartition_that_the_job_has_no_more_is_named_once_it_has_been_read() -> None:
+    """Its topic may hold what no task has read; topics of other jobs are other inputs."""
+    stream = InMemoryCoordinatorStream()
+    others = (_A, SystemStream("kafka", "__homeport_repartition_other_1_x"))
+    InputTopicManager(stream, 1).write(dict.fromkeys((_OWN, *others), "id"))
+    stream.catch_up()
+    (line,) = RepartitionTopics(Config(_BASE), stream).check()
+    assert f"topic {_OWN} is of the repartition 'x', which the job has no more" in line

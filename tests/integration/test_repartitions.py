@@ -1,0 +1,117 @@
+"""A job on YARN that counts by another key than its input has: one job, exact."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from yarn_jobs import PARTITIONS, Job, wait_for
+
+REKEYED = """
+from homeport.container.api import StreamTask
+
+class Groups(StreamTask):
+    def init(self, context):
+        self.own = context.repartition("by-group")
+        self.counts = context.store("counts")
+
+    def process(self, message, context):
+        if message.stream != self.own:
+            context.send("by-group", message.value, f"g{int(message.value) % 7}".encode())
+            return
+        key = message.key.decode()
+        self.counts.put(key, (self.counts.get(key) or 0) + 1)
+"""
+PURGED = "task.repartition.purge.ms"
+
+
+def rekeyed_job(make_job: Callable[[str], Job]) -> Job:
+    """A job of two containers and their standbys that counts groups, which are in the values."""
+    job = make_job("rekeyed")
+    (job.package / "rekeyed_task.py").write_text(REKEYED)
+    job.values |= {
+        "task.class": "rekeyed_task:Groups",
+        "task.repartition.by-group": "inputs",
+        PURGED: "500",
+        "task.commit.ms": "500",
+        "job.container.count": "2",
+        "job.hotstandby.enabled": "true",
+    }
+    return job
+
+
+def right(count: int) -> dict[str, int]:
+    """How often each group is in so many records."""
+    return dict(Counter(f"g{number % 7}" for number in range(count)))
+
+
+def counts_to(job: Job, count: int) -> None:
+    """Once all is counted, no group has more than its share."""
+    wait_for(lambda: sum(job.counts().values()) >= count, job)
+    assert job.counts() == right(count)
+
+
+def offsets(job: Job) -> Counter[str]:
+    """How many offsets the topic of the repartition still has, and has had."""
+    found = Counter[str]()
+    consumer = Consumer({"bootstrap.servers": job.servers, "group.id": "none"})
+    try:
+        for number in range(PARTITIONS):
+            place = TopicPartition(f"__homeport_repartition_{job.name}_1_by-group", number)
+            low, high = consumer.get_watermark_offsets(place, 30)
+            found += Counter(left=high - low, written=high)
+    finally:
+        consumer.close()
+    return found
+
+
+def test_groups_are_counted_exactly_over_deaths_and_other_numbers_of_containers(
+    make_job: Callable[[str], Job],
+) -> None:
+    """The topic is made by the job, loses what is committed, and goes with a reset of the state."""
+    job = rekeyed_job(make_job)
+    pids = job.begin(700)
+    counts_to(job, 700)
+    os.kill(pids["1"], signal.SIGKILL)
+    job.produce(700, first=700)
+    counts_to(job, 1400)
+    wait_for(lambda: job.pids().get("1", pids["1"]) != pids["1"], job)
+    sent = 1400
+
+    def is_purged() -> bool:
+        nonlocal sent
+        job.produce(70, first=sent)  # a deletion leaves with a commit
+        sent += 70
+        counts_to(job, sent)
+        found = offsets(job)
+        return found["left"] * 3 < found["written"]
+
+    wait_for(is_purged, job)
+    key = "job.container.count"
+    done = job.operator("config", "set", f"{key}=3")
+    assert done.returncode == 0, done.stderr
+    job.produce(700, first=sent)
+    wait_for(lambda: "2" in job.pids(), job)
+    counts_to(job, sent + 700)
+    job.end()
+
+    for number, line in (
+        ("4", f"'4': topic '__homeport_repartition_{job.name}_1_by-group' has 6 partitions"),
+        ("many", "'many': it must be a whole number"),
+    ):
+        refused = job.call("run", f"task.repartition.by-group={number}")
+        assert refused.returncode == 1
+        assert f"task.repartition.by-group = {line}" in refused.stderr, refused.stderr
+    done = job.call("run", "task.repartition.by-group=4", reset_state=True)
+    assert done.returncode == 0, done.stderr
+    job.learn(done.stdout)
+    topic = f"__homeport_repartition_{job.name}_1_by-group"
+    assert f"kafka.{topic}" in done.stderr
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    wait_for(lambda: len(admin.list_topics(topic, 10).topics[topic].partitions) == 4, job)
+    counts_to(job, sent + 700)
+    job.end()
