@@ -295,6 +295,18 @@ def repartitions(config: Config) -> tuple[Repartition, ...]:
     return tuple(found)
 
 
+def own_repartition(config: Config, stream: SystemStream) -> str | None:
+    """Return the name of the job's repartition with that topic, also of a former one; None: none.
+
+    ConfigError: the job has no name.
+    """
+    name = repartition_name(stream.stream)
+    if name is None:
+        return None
+    own = repartition_topic(job_name(config), _job_id(config), name)
+    return name if own == stream.stream else None
+
+
 def require_repartition_name(key: str, value: str, name: str) -> None:
     """Require that ``name`` may be a repartition's; ConfigError, about ``key``: it may not."""
     if not _REPARTITION_NAME.fullmatch(name):

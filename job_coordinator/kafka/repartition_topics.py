@@ -14,8 +14,13 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.kafka_names import policies
 from homeport.config.settings.adjunct_section import AdjunctsConfig
-from homeport.config.settings.input_section import Repartition, repartition_name, repartition_topic
-from homeport.config.settings.sections import JobConfig, SystemConfig, named_inputs, repartitions
+from homeport.config.settings.input_section import Repartition
+from homeport.config.settings.sections import (
+    SystemConfig,
+    named_inputs,
+    own_repartition,
+    repartitions,
+)
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.topics import FoundTopic, TopicAdmin, TopicSpec
@@ -142,12 +147,10 @@ class RepartitionTopics:
         return list(self._left_behind(known))
 
     def _left_behind(self, known: Iterable[SystemStream]) -> Iterator[str]:
-        job, used = JobConfig.of(self._config), {own.stream for own in self._own}
+        used = internal_topics(self._config)
         for stream in sorted(known):
-            name = repartition_name(stream.stream)
-            if name is None or stream in used:
-                continue
-            if repartition_topic(job.name, job.id, name) == stream.stream:
+            name = own_repartition(self._config, stream)
+            if name is not None and stream not in used:
                 yield (
                     f"topic {stream} is of the repartition {name!r}, which the job has no more: "
                     "what tasks had sent and not read stays there, and the topic may be deleted"

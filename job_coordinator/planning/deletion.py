@@ -1,9 +1,9 @@
 """Which topics the end of a job deletes, and which it leaves, with the reason.
 
-PURE. A job owns its checkpoints and changelogs, and the outputs that it has made. Each is known by
-the broker's id: a topic that was recreated since is another's. A topic with a use in another job's
-configuration stays, and so do all inputs. The name of a topic is compared alone: other jobs may
-reach the same brokers under another address.
+PURE. A job owns its checkpoints, changelogs and repartitions, and outputs that it has made. Each is
+known by the broker's id: a topic that was recreated since is another's. A topic with a use in
+another job's configuration stays, and so do all inputs. The name of a topic is compared alone:
+other jobs may reach the same brokers under another address.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.kafka_names import policies
 from homeport.config.settings.adjunct_section import AdjunctsConfig
 from homeport.config.settings.reporters_section import snapshot_reporters
-from homeport.config.settings.sections import TaskConfig
+from homeport.config.settings.sections import TaskConfig, own_repartition, repartitions
 from homeport.config.settings.used_systems import declared_outputs, uses_of
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
@@ -24,6 +24,7 @@ from homeport.job_coordinator.grouper.job_model_calculator import input_streams
 from homeport.job_coordinator.metadata.topics import (
     ChangelogTopicManager,
     CheckpointTopicManager,
+    InputTopicManager,
     OutputTopicManager,
 )
 
@@ -102,10 +103,10 @@ def fault_of(
 
 
 def own_topics(config: Config, stream: CoordinatorStream) -> tuple[OwnTopic, ...]:
-    """Return checkpoints, changelogs and outputs, without the coordinator stream.
+    """Return checkpoints, changelogs, repartitions and outputs; not the coordinator stream.
 
-    ``config``: what the job ran with last. ``stream``: read to its head; it also has changelogs and
-    outputs of former configurations.
+    ``config``: what the job ran with last. ``stream``: read to its head; it also has those of
+    former configurations.
     """
     if not keys.JOB_NAME.is_set(config):
         return ()
@@ -123,6 +124,10 @@ def own_topics(config: Config, stream: CoordinatorStream) -> tuple[OwnTopic, ...
     for topic, record in sorted(recorded.items()):
         what = f"the former changelog of store {record.store}"
         found.setdefault(topic, OwnTopic(topic, what, record.topic_id))
+    for topic, topic_id in sorted(InputTopicManager(stream).ids().items()):
+        name = own_repartition(config, topic)
+        if name is not None:
+            found.setdefault(topic, OwnTopic(topic, f"the topic of repartition {name}", topic_id))
     outputs = [*(s for _, s in declared_outputs(config)), *_reporters_streams(config), *made]
     for topic in dict.fromkeys(outputs):
         found.setdefault(topic, OwnTopic(topic, "an output", made.get(topic), is_output=True))
@@ -151,7 +156,8 @@ def fates(
     keep_outputs: bool,
 ) -> tuple[Fate, ...]:
     """Return what becomes of each of the job's topics that exist, in order."""
-    inputs, deleting = frozenset(input_streams(config)), frozenset(deleting_changelogs(config))
+    made = {own.stream for own in repartitions(config)}
+    inputs, deleting = {*input_streams(config)} - made, {*deleting_changelogs(config)}
     judged = []
     for topic in own:
         if topic.stream in found:

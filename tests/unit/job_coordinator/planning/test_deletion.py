@@ -13,6 +13,7 @@ from homeport.job_coordinator.metadata.topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
     CheckpointTopicManager,
+    InputTopicManager,
     OutputTopicManager,
 )
 from homeport.job_coordinator.planning.deletion import (
@@ -94,6 +95,25 @@ def test_a_job_owns_what_its_configuration_and_its_records_name() -> None:
     assert own_topics(Config(), stream) == ()
     without = CONFIG.merged({"task.checkpoint.factory": "none"})
     assert own_topics(without, stream)[0].stream == LOG
+
+
+def test_topics_of_repartitions_are_the_jobs_own_though_it_reads_them() -> None:
+    """Also of one that it has no more; what another job sends to itself is an input."""
+    config = CONFIG.merged({"task.repartition.now": "2"})
+    topics = {
+        n: SystemStream("kafka", f"__homeport_repartition_{n}") for n in ("j_1_now", "j_1_old")
+    }
+    other = SystemStream("kafka", "__homeport_repartition_k_1_now")
+    stream = InMemoryCoordinatorStream()
+    InputTopicManager(stream, 1).write(dict.fromkeys((*topics.values(), other), "id"))
+    stream.catch_up()
+    own = [
+        topic for topic in own_topics(config, stream) if topic.stream in {*topics.values(), other}
+    ]
+    assert [topic.stream for topic in own] == [*topics.values()]
+    now = FoundTopic("id", "delete")
+    assert all(fate(topic, now, config=config).is_deleted for topic in own)
+    assert not fate(own[0], FoundTopic("new", "delete"), config=config).is_deleted
 
 
 def test_a_topic_that_is_not_there_has_no_fate() -> None:
