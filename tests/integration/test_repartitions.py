@@ -92,7 +92,7 @@ def test_groups_are_counted_exactly_over_deaths_and_other_numbers_of_containers(
 
     wait_for(is_purged, job)
     key = "job.container.count"
-    done = job.operator("config", "set", f"{key}=3")
+    done = job.operator("config", "set", key, "3")
     assert done.returncode == 0, done.stderr
     job.produce(700, first=sent)
     wait_for(lambda: "2" in job.pids(), job)
