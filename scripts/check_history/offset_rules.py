@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from .reading import EVENTS, TRANSACTIONS, Event
 from .run import Incarnation, Run, Transaction
 
+_REPARTITION = "__homeport_repartition_"
+"""Topics that jobs write in transactions: the end of each takes an offset, and is no record."""
 _Gap = tuple[int, int]
 """The first offset that was lost, and the one to go on with."""
 
@@ -138,7 +140,8 @@ def _judged(
     first = transaction.first.get(partition)
     if place is None or event is None:
         return
-    if first is not None and not _follows(run, first, place):
+    may_skip = run.allow_gaps or _stream(partition).partition(".")[2].startswith(_REPARTITION)
+    if first is not None and not _follows(first, place, may_skip=may_skip):
         yield _skipped(incarnation, event, partition, first, place)
     # Another partition of the task may have moved alone; this one then stands.
     least = min(place.offsets)
@@ -173,9 +176,9 @@ def _stream(partition: str) -> str:
     return _input(partition).rpartition(".")[0]
 
 
-def _follows(run: Run, first: int, place: _Place) -> bool:
-    may_skip = run.allow_gaps or place.or_later
-    return first in place.offsets or (may_skip and first > min(place.offsets))
+def _follows(first: int, place: _Place, *, may_skip: bool) -> bool:
+    is_later = first > min(place.offsets)
+    return first in place.offsets or ((may_skip or place.or_later) and is_later)
 
 
 def _skipped(

@@ -102,9 +102,10 @@ class History:
         *,
         is_known: bool = True,
         task: str = TASK,
+        input_: str = INPUT,
     ) -> None:
         """A transaction of the records from the first to the last offset; it takes 1 ms."""
-        spans = {task: {INPUT: list(offsets)}}
+        spans = {task: {input_: list(offsets)}}
         self.event(at, "container", "transaction-ending", key, host, offsets=spans)
         if is_known:
             self.event(at + 1, "container", "transaction-committed", key, host)

@@ -192,3 +192,20 @@ def test_lines_of_an_earlier_release_are_read(history: History, first: int, faul
     says(history, "transaction-ending", **fields)
     says(history, "transaction-committed", 701, **fields)
     assert history.broken() == [RULE] * faults
+
+
+@pytest.mark.parametrize(
+    ("topic", "first", "faults"),
+    [
+        ("__homeport_repartition_j_1_own", 12, 0),
+        ("__homeport_repartition_j_1_own", 9, 1),
+        ("in", 12, 1),
+    ],
+)
+def test_the_end_of_a_transaction_is_no_record_of_a_repartition(
+    history: History, topic: str, first: int, faults: int
+) -> None:
+    """Its job writes it in transactions alone; no record is read twice all the same."""
+    for at, span in ((700, (0, 9)), (710, (first, 20))):
+        history.transaction(at, ("0", 3), span, input_=f"kafka.{topic}.1")
+    assert history.broken() == [RULE] * faults
