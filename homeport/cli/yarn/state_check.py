@@ -70,10 +70,10 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreSchemas]:
             warn(left_behind(job.config, store))
             if not reset_state:
                 schemas = StateFactManager(store).schemas()
+                warn(RepartitionTopics(job.config, store).check())
                 require_unchanged(store, job.config)
                 check_changelogs(job.config, store)
                 CheckpointTopic(job.config, store).check()
-                warn(RepartitionTopics(job.config, store).check())
                 warn(InputAcceptance(job.config, store).check())
     elif not reset_state:
         check_changelogs(job.config, EmptyCoordinatorStream())
