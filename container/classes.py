@@ -27,7 +27,7 @@ from homeport.container.api import (
     StreamTask,
 )
 from homeport.container.callables import fault_of, is_coroutine, making_fault, method_fault
-from homeport.container.serde.class_serde import class_serde, is_record_class
+from homeport.container.serde.class_serde import UNFIT, class_serde, is_record_class, unfit
 from homeport.container.serde.columns import Columns
 from homeport.container.serde.registry_serde import Subject
 from homeport.container.serde.schema_serde import schema_serde
@@ -263,9 +263,8 @@ def _own_serde(key: str, name: str) -> Serde:
 def _of_class(key: str, name: str, record: type) -> Serde:
     try:
         return class_serde(name, record)
-    except (TypeError, NameError) as error:  # NameError: of an annotation
-        rule = f"JSON cannot become its fields: {in_one_line(error)}"
-        raise ConfigError(key, name, rule, "give fields the types of JSON") from None
+    except UNFIT as error:
+        raise unfit(key, name, error) from None
 
 
 def _own_to_bytes(name: str, own: Any) -> Callable[[Any], bytes]:  # noqa: ANN401 - the job's own

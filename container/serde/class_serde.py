@@ -11,11 +11,13 @@ from typing import Any, TypeGuard, is_typeddict
 
 import msgspec
 
-from homeport.config.errors import WireError
+from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.container.serde.class_columns import class_columns
 from homeport.container.serde.serdes import Serde
 
 _SHOWN = 80
+UNFIT = (TypeError, NameError)
+"""Errors for a class that JSON cannot become; NameError: of an annotation."""
 _METHODS = ("to_bytes", "from_bytes")
 
 
@@ -27,6 +29,12 @@ def is_record_class(found: object) -> TypeGuard[type]:
     if not isinstance(found, type) or all(hasattr(found, name) for name in _METHODS):
         return False
     return is_dataclass(found) or is_typeddict(found) or issubclass(found, msgspec.Struct)
+
+
+def unfit(key: str, name: str, error: BaseException) -> ConfigError:
+    """Return the error of a class ``name`` that JSON cannot become."""
+    rule = f"JSON cannot become its fields: {in_one_line(error)}"
+    return ConfigError(key, name, rule, "give fields the types of JSON")
 
 
 def class_serde(name: str, record: type) -> Serde:

@@ -11,7 +11,7 @@ import hashlib
 import json
 
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
-from homeport.container.serde.class_serde import is_record_class
+from homeport.container.serde.class_serde import UNFIT, is_record_class, unfit
 from homeport.container.serde.evolution.class_rules import class_meaning
 from homeport.container.serde.schema_serde import CODECS, schema_of
 from homeport.job_coordinator.metadata.state_facts import Reading, StoreForms
@@ -65,7 +65,10 @@ def _described(key: str, entry: ConfiguredSerde, *, is_key: bool = False) -> str
     if isinstance(entry, str) and ":" in entry:
         found = user_object(key, entry)
         if is_record_class(found):
-            return form_in(entry, class_meaning(found))
+            try:
+                return form_in(entry, class_meaning(found))
+            except UNFIT as error:
+                raise unfit(key, entry, error) from None
     return form_of(entry, is_key=is_key)
 
 

@@ -183,6 +183,9 @@ def test_fields_of_a_class_are_compared_from_when_they_are_recorded(module: Modu
     with pytest.raises(ConfigError, match="the keys of store 'quotes' were written by"):
         require_readable(_store("json", name), keys)
     require_readable(_store("json", name), keys._replace(reading=None))
+    of(("bid", "Unknown"))
+    with pytest.raises(ConfigError, match="JSON cannot become its fields: NameError"):
+        _store(name).reading()
 
 
 def test_a_schema_that_is_not_recorded_cannot_be_compared() -> None:
