@@ -156,7 +156,9 @@ def fates(
     keep_outputs: bool,
 ) -> tuple[Fate, ...]:
     """Return what becomes of each of the job's topics that exist, in order."""
-    made = {own.stream for own in repartitions(config)}
+    if not own:
+        return ()  # a stream in which a run-job died has no configuration
+    made = {one.stream for one in repartitions(config)}
     inputs, deleting = {*input_streams(config)} - made, {*deleting_changelogs(config)}
     judged = []
     for topic in own:

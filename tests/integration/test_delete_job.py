@@ -135,7 +135,8 @@ def tool(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def call(config: Config, *words: str) -> subprocess.CompletedProcess[str]:
         path = tmp_path / "job.properties"
-        return run_about(config, path, ["delete-job", *words], {"HOME": str(tmp_path)})
+        place = f"--base={tmp_path}"
+        return run_about(config, path, ["delete-job", place, *words], {"HOME": str(tmp_path)})
 
     return call
 

@@ -97,6 +97,8 @@ def neighbours(kafka: str, tmp_path: Path) -> Iterator[Neighbours]:
         (MODULE, ("checkpoint", "show")),
         (MODULE, ("state", "ls", "--base=/tmp")),
         (MODULE, ("clean", "--base=/tmp")),
+        (MODULE, ("delete-job",)),
+        (MODULE, ("delete-job", "--apply")),
         (MODULE, ("move", "0", "nm1")),
         (MODULE, ("restart", "0")),
         (MODULE, ("locality",)),

@@ -79,17 +79,33 @@ def delete_job(
         own = host_named(config, host, standalone=standalone)
         nodes = _nodes_of(config, store, opened, standalone=standalone)
         yarn = _yarn_of(config, store, standalone=standalone)
-        end = JobEnd(config, store, nodes, yarn, own, folders, command, keep_outputs)
+        end = JobEnd(
+            config, store, nodes, yarn, own, folders, command, keep_outputs, _is_local(store)
+        )
         end.require_at_rest()
         if not apply:
             end.look()
             _print(end.plan(), as_json=as_json)
             note("nothing was deleted; --apply deletes")
             return
+        _await_stops(end)
         left = _carried_out(store, end, as_json=as_json)
     # Not before: a client that has the topic open could make it again.
     left += _print(end.delete_stream(), as_json=as_json)
     _require_none(left)
+
+
+def _await_stops(end: JobEnd) -> None:
+    """Wait for the stops of containers of an application that YARN has ended, for a while."""
+    limit_s = end.stop_limit_s()
+    if limit_s is None:
+        return
+    waiter = Waiter(limit_s)
+    for _ in waiter.polls():
+        if not (left := end.unstopped()):
+            return
+        waiter.log_progress(f"{number(len(left), 'container')} may not have stopped yet")
+    note("note: no record of the stop of each container; what still runs can commit nothing more")
 
 
 def _carried_out(store: CoordinatorStreamStore, end: JobEnd, *, as_json: bool) -> int:
@@ -149,10 +165,13 @@ def _nodes_of(
 
 def _yarn_of(config: Config, store: CoordinatorStreamStore, *, standalone: bool) -> Job | None:
     """Return the job on YARN; None: it ran elsewhere last, and no YARN is named."""
-    factory = keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(store).read())
-    if (standalone or factory == LOCAL) and CONF_DIR_VARIABLE not in os.environ:
+    if (standalone or _is_local(store)) and CONF_DIR_VARIABLE not in os.environ:
         return None
     return Job(config, ResourceManagerRest.from_environment(os.environ), config)
+
+
+def _is_local(store: CoordinatorStreamStore) -> bool:
+    return keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(store).read()) == LOCAL
 
 
 def _deleted_before(config: Config) -> DeletedJob:

@@ -31,7 +31,12 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.errors import HomeportError
-from homeport.config.settings.sections import COORDINATOR_TOPICS, JobConfig, SystemConfig
+from homeport.config.settings.sections import (
+    COORDINATOR_TOPICS,
+    JobConfig,
+    SystemConfig,
+    TaskConfig,
+)
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.client_files import forget_token
@@ -41,6 +46,7 @@ from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host
@@ -63,6 +69,9 @@ from homeport.job_coordinator.standalone.handover import (
 from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes
 
 _STAGING = ".skein"
+_IN_ORDER = "FINISHED"
+"""The state of an application whose AM has ended it, after its containers."""
+_STOP_MARGIN_S = 10.0
 
 
 class Kind(StrEnum):
@@ -105,7 +114,8 @@ class Ended(Struct, frozen=True):
 class JobEnd:
     """The end of one job. ``stream``: read to its head. ``nodes``: None: it never had a tree.
 
-    ``command``: what is run on a host for the directories there.
+    ``command``: what is run on a host for the directories there. ``is_local``: whether run-local
+    has run it.
     """
 
     config: Config
@@ -116,6 +126,7 @@ class JobEnd:
     folders: list[JobFolder]
     command: str
     keep_outputs: bool = False
+    is_local: bool = False
     judged: tuple[Fate, ...] = ()
     deleted: DeletedJob = field(default_factory=lambda: DeletedJob("", ""))
     _state: DeletedState | None = None
@@ -144,6 +155,24 @@ class JobEnd:
         if running is not None:
             remedy = "stop it: run-job --operation=kill, or its processors"
             raise keys.JOB_NAME.error(self.job.name, f"the job runs: it is {running}", remedy)
+
+    def stop_limit_s(self) -> float | None:
+        """Return how long containers may still take to stop; None: they have stopped.
+
+        YARN ends an application before its containers, whose launchers then record each stop: in a
+        Kafka that makes topics by itself, such a record would make the coordinator stream again.
+        """
+        last = None if self.yarn is None else self.yarn.last_application(self.stream)
+        if last is None or last.state == _IN_ORDER or not self.unstopped():
+            return None
+        return TaskConfig.of(self.recorded).shutdown_ms / 1000 + _STOP_MARGIN_S
+
+    def unstopped(self) -> tuple[Incarnation, ...]:
+        """Return the last incarnations whose stop the stream does not have; read it to its head."""
+        self.stream.catch_up()
+        epochs = EpochManager(self.stream).read_processor_epochs().items()
+        last = {Incarnation(p, epoch.permitted) for p, epoch in epochs if epoch.permitted}
+        return tuple(sorted(last - StopManager(self.stream).read().keys()))
 
     def look(self) -> None:
         """Find what the job has, and judge it; nothing is changed."""
@@ -197,7 +226,7 @@ class JobEnd:
         yield from self._local(is_applied=False)
         yield from self._files(is_applied=False)
         yield self._coordinator(Outcome.WOULD_BE)
-        yield from hosts_left(self.deleted, self._done_hosts(), self.command)
+        yield from self._elsewhere()
 
     def carry_out(self, require_newest: Callable[[], None]) -> Iterator[Ended]:
         """Delete all but the coordinator stream, and yield what became of each.
@@ -216,7 +245,7 @@ class JobEnd:
         system = SystemConfig.of(self.config, self.job.coordinator_system)
         TopicAdmin(system).delete(self.job.coordinator_topic)
         yield self._coordinator(Outcome.DELETED)
-        yield from hosts_left(self.deleted, self._done_hosts(), self.command)
+        yield from self._elsewhere()
 
     def fence_standalone(self) -> None:
         """Keep all incarnations from further commits that ran under ZooKeeper or run-local."""
@@ -251,9 +280,17 @@ class JobEnd:
         self._state = DeletedState(self.deleted, self.folders, is_applied=is_applied)
         yield from directories(self._state)
 
-    def _done_hosts(self) -> frozenset[str]:
+    def _elsewhere(self) -> Iterator[Ended]:
+        """Yield the places that this command does not reach, or does not know."""
         is_done = bool(self.folders) and self._state is not None and self._state.is_whole
-        return frozenset({self.host} if is_done else ())
+        done = frozenset({self.host} if is_done else ())
+        yield from hosts_left(self.deleted, done, self.command)
+        if self.is_local and not self.folders:
+            reason = (
+                "run-local without LOGGED_STORE_BASE_DIR has the stores in its --work-dir, by "
+                f"default the folder {self.job.directory_name} where it was started: remove that"
+            )
+            yield Ended(Kind.DIRECTORY, self.job.directory_name, Outcome.LEFT, reason)
 
     def _files(self, *, is_applied: bool) -> Iterator[Ended]:
         """Yield what YARN's ended applications of the job have left in the cluster's file system.
