@@ -71,8 +71,13 @@ def job_in(path: Path) -> DeclaredJob:
     ConfigError: there is no such file, it fails, or it does not have exactly one job. The line
     names the line of the file, where there is one.
     """
-    if not path.is_file():
-        raise _refused(path, "there is no such file", "give the path of the job's Python file")
+    remedy = "give the path of the job's Python file"
+    try:
+        is_there = path.is_file()
+    except OSError as error:  # such as a folder that this user may not enter
+        raise _refused(path, f"it cannot be read: {error.strerror}", remedy) from None
+    if not is_there:
+        raise _refused(path, "there is no such file", remedy)
     module = _imported(path)
     jobs = {id(item): name for name, item in vars(module).items() if isinstance(item, DeclaredJob)}
     if len(jobs) != 1:

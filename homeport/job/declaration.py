@@ -122,6 +122,10 @@ class Job(Stores, DeclaredJob):
         if not isinstance(given, Mapping):
             rule = f"they are a mapping, not {type(given).__name__}"
             raise ConfigError("Job.keys", str(given), rule, 'write {"task.commit.ms": 500}')
+        wrong = [key for key in given if not issubclass(type(key), str)]
+        if wrong:
+            rule = f"a key is text, not {type(wrong[0]).__name__}"
+            raise ConfigError("Job.keys", str(wrong[0]), rule, 'write {"task.commit.ms": 500}')
         self._given.update(given)
 
     def __repr__(self) -> str:

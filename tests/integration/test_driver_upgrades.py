@@ -89,7 +89,7 @@ class Launcher:
             self.ran.append(package)
             await self.am.backend.started(Started(incarnation))
             if package in self.bad:
-                await self._stopped(StopCause.FAILED, ("ValueError: a bug",))
+                await self._stopped(StopCause.FAILED, ("ValueError: a bug, password=hunter2",))
         elif kind is OrderKind.STOP:
             await self._stopped(StopCause.ORDERED)
         elif kind is OrderKind.WAIT and self.running is not None and package not in self.absent:
@@ -183,7 +183,7 @@ async def test_a_failure_of_the_new_package_takes_it_back(am: Am, launcher: Laun
     assert launcher.ran == [None, NEW, None]
     assert am.status()["containers"][0]["failures"] == 1
     await launcher.ended()
-    assert recorded(am).story.endswith("failed, exit code 1: ValueError: a bug")
+    assert recorded(am).story.endswith("failed, exit code 1: ValueError: a bug, password=********")
 
 
 @upgraded()

@@ -26,6 +26,7 @@ from homeport.appmaster.upgrade import machine
 from homeport.appmaster.upgrade.observed import Seen
 from homeport.appmaster.upgrade.sources import Evidence, failure_of, has_launcher
 from homeport.config.errors import UnavailableError
+from homeport.config.secret_names import without_secrets
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
@@ -139,7 +140,7 @@ class Rollout(ABC):
         incarnation, story = found
         self.failed(incarnation)
         lines = message.last_lines if isinstance(message, Stopped) else ()
-        last_line = lines[-1][:_LAST_LINE] if lines else ""
+        last_line = without_secrets(lines[-1])[:_LAST_LINE] if lines else ""
         ran = self.ran(incarnation)
         made = machine.failed(state, incarnation.processor_id, ran, story, last_line)
         if made is not None:

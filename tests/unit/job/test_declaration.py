@@ -300,6 +300,10 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Job("fresh", keys="abc"),  # type: ignore[arg-type]  # the mistake
         "Job.keys = 'abc': they are a mapping, not str; write {\"task.commit.ms\": 500}",
     ),
+    "a key that is no text": (
+        lambda: Job("fresh", keys={5: 1}),  # type: ignore[dict-item]  # the mistake
+        "Job.keys = '5': a key is text, not int; write {\"task.commit.ms\": 500}",
+    ),
     "a schema without a format": (
         lambda: Job("fresh").input("in", value=Schema("a INT")),
         (

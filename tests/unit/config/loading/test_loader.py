@@ -76,6 +76,7 @@ def test_an_unreadable_file_gives_one_line(tmp_path: Path) -> None:
         (str(tmp_path), "it is a folder"),
         (f"{bad_escape}/below", "it cannot be read"),
         ("a\0b", "it cannot be read"),
+        (f"{'a' * 300}.py", "it cannot be read: File name too long"),
         ("http://h/x", "only files of this machine"),
         ("file://h/x", "only files of this machine"),
         (bad_escape, r"line 1 holds a malformed \\u escape"),
