@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -44,6 +45,7 @@ _IDENTITY = {
     **dict.fromkeys(sorted(AM_KEYS), "the AM writes it"),
 }
 """{key: why it cannot be set by hand}."""
+NO_KEYS: Mapping[str, str | None] = MappingProxyType({})
 FORCE = "--force"
 AT_ONCE = "--at-once"
 _PART = re.compile(r"<(\w+)>")
@@ -108,7 +110,8 @@ class ConfigChange:
 
     def _how(self, *, is_at_once: bool) -> str:
         """Return the order of the restarts; the JobModel that may move tasks is not at hand."""
-        moves_tasks = any(name in _SHAPES_MODEL for name in self.diff.restarts_containers)
+        changed = (*self.diff.restarts_containers, *self.diff.live)
+        moves_tasks = any(name in _SHAPES_MODEL for name in changed)
         forgives = _in_force(keys.CONTAINER_RETRY_COUNT, self.before) != 0
         if is_at_once or moves_tasks or not forgives:
             return ", all at once"
@@ -229,25 +232,25 @@ def checked_change(
     *,
     has_state: bool,
     check_model: Callable[[Config], None],
+    also: Mapping[str, str | None] = NO_KEYS,
 ) -> ConfigChange:
     """Return the change, which breaks no rule.
 
-    ``value``: None deletes the key, so that the deployment's stands again. ``before``: that of the
-    coordinator stream, empty before the first deployment. ``file``: the values that a deletion
-    brings back. ``has_state``: whether the job may have left state in changelogs. ``check_model``
-    raises ConfigError where no JobModel can be made of a configuration.
+    ``value``: None deletes the key, so that the deployment's stands again. ``also``: further keys
+    of the same change. ``before``: that of the coordinator stream, empty before the first
+    deployment. ``file``: the values that a deletion brings back. ``has_state``: whether the job may
+    have left state in changelogs. ``check_model`` raises ConfigError where no JobModel can be made
+    of a configuration.
 
     ConfigError: the configuration as a whole would break a rule that it does not break now, or the
     key is settled once a job has state.
     UnavailableError: ``check_model`` could not ask.
     """
     present = before or file
-    values = {name: text for name, text in present.items() if name != key}
-    if value is not None:
-        values[key] = value
-    elif key in file:
-        values[key] = file[key]
-    after = Config(values)
+    changes = {**also, key: value}
+    values: dict[str, str | None] = {**present, **{k: file.get(k) for k in changes}}
+    values |= {name: text for name, text in changes.items() if text is not None}
+    after = Config({name: text for name, text in values.items() if text is not None})
     change = ConfigChange(present, after)
     if is_unread(key):  # written by force: the running job leaves it out, whatever its value
         return change
@@ -261,12 +264,13 @@ def checked_change(
         )
 
     def check_use(config: Config) -> None:
-        fault = changed_use(present, config) if has_state else None
+        is_at_stake = has_state and any(keys.STORE_CHANGELOG.matches(name) for name in present)
+        fault = changed_use(present, config) if is_at_stake else None
         if fault is not None:
             raise fault
 
-    known = keys.declared(key)
-    shapes_model = known is not None and known.name in _SHAPES_MODEL
+    known = map(keys.declared, changes)
+    shapes_model = any(each is not None and each.name in _SHAPES_MODEL for each in known)
     for check in (validate, check_use, *((check_model,) if shapes_model else ())):
         fault = _fault(check, after)
         if fault is not None and str(fault) != str(_fault(check, present)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 
 from confluent_kafka import Producer
@@ -17,11 +18,13 @@ NAMED = (
 class Named(Count):
     def init(self, context):
         super().init(context)
-        self.names = context.store("names")
+        self.names = None
+        if "stores.names.factory" in context.config:
+            self.names = context.store("names")
 
     def process_batch(self, table, collector):
         for key in table.column("key").to_pylist():
-            if self.names.get(key.decode()) is None:
+            if self.names is not None and self.names.get(key.decode()) is None:
                 raise ValueError(f"{key} has no name yet")
         super().process_batch(table, collector)
 """
@@ -37,20 +40,32 @@ def topic(job: Job, part: str, partitions: int = PARTITIONS) -> str:
     return name
 
 
-def send(job: Job, name: str, count: int, *, is_counted: bool = True) -> None:
+def send(job: Job, name: str, count: int, *, is_counted: bool = True) -> Counter[str]:
     """So many more records are in the topic; the job is to count them, or none of them."""
     producer = Producer({"bootstrap.servers": job.servers})
-    for number in range(count):
-        key = f"key {number % KEYS}"
-        producer.produce(name, key=key, value=str(number))
-        job.produced[key] += is_counted
+    sent = Counter(f"key {number % KEYS}" for number in range(count))
+    for key in sent.elements():
+        producer.produce(name, key=key, value=key)
     assert producer.flush(30) == 0
+    job.produced += sent if is_counted else Counter()
+    return sent
+
+
+def list_of(job: Job, *topics: str) -> str:
+    """``task.inputs`` with these topics beside the job's first."""
+    return ",".join(f"kafka.{name}" for name in (f"{job.name}-in", *topics))
 
 
 def set_inputs(job: Job, *topics: str) -> subprocess.CompletedProcess[str]:
     """``homeport config set task.inputs`` with these topics beside the job's first."""
-    value = ",".join(f"kafka.{name}" for name in (f"{job.name}-in", *topics))
-    return job.operator("config", "set", "task.inputs", value)
+    return job.operator("config", "set", "task.inputs", list_of(job, *topics))
+
+
+def change(job: Job, *words: str) -> str:
+    """``homeport config set`` with these words takes it; what it printed."""
+    done = job.operator("config", "set", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def inputs(job: Job) -> set[str]:
@@ -92,54 +107,55 @@ def test_an_input_and_an_adjunct_store_come_to_a_job_with_state_and_go(
     """Each record counts once, in whatever input; what moves state is refused, one line each."""
     job = make_job("changing")
     (job.package / "probe_task.py").write_text(NAMED)
-    job.values |= {"job.container.count": "2", "task.commit.ms": "500"}
+    job.values |= {
+        "job.container.count": "2",
+        "task.commit.ms": "500",
+        "task.class": "probe_task:Named",
+    }
     job.begin(300)
     job.counts_all()
 
     more = topic(job, "more")
     what_moves_state_is_refused(job)
-    send(job, more, 100)
-    done = set_inputs(job, more)
-    assert done.returncode == 0, done.stderr
-    assert _READS in done.stdout
+    sent = send(job, more, 100)
+    assert _READS in change(job, "task.inputs", list_of(job, more))
     job.kill_driver()
     reads(job, more)
     kill_one(job)
-    send(job, more, 200)
+    sent += send(job, more, 200)
     job.produce(100, first=300)
     job.counts_all()
 
     names = topic(job, "names", 1)
     send(job, names, KEYS, is_counted=False)
-    assert job.kill() == f"stopped {job.application_id} in order"
-    plain = dict(job.values)
-    job.values |= {
-        "task.class": "probe_task:Named",
-        "task.broadcast.inputs": f"kafka.{names}#0",
+    store = {
         "stores.names.factory": "rocksdb",
         "stores.names.key.serde": "string",
         "stores.names.msg.serde": "string",
         "stores.names.adstore.input": f"kafka.{names}",
         f"systems.kafka.streams.{names}.samza.bootstrap": "true",
     }
-    job.run()
+    also = [f"--also={key}={value}" for key, value in store.items()]
+    change(job, "task.broadcast.inputs", f"kafka.{names}#0", *also)
     reads(job, more, names)
     kill_one(job)
-    send(job, more, 100)
+    sent += send(job, more, 100)
     job.counts_all()
 
-    done = set_inputs(job)
-    assert done.returncode == 0, done.stderr
+    change(job, "task.inputs", "--delete")
     reads(job, names)
     kill_one(job)
-    send(job, more, 50, is_counted=False)
+    sent += send(job, more, 50, is_counted=False)
     job.produce(100, first=400)
     job.counts_all()
+    change(job, "task.broadcast.inputs", "--delete", *(f"--also={key}" for key in store))
+    reads(job)
 
     assert job.kill() == f"stopped {job.application_id} in order"
-    job.values = plain
+    job.values["task.inputs"] = list_of(job, more)
     job.run()
-    reads(job)
+    reads(job, more)
+    job.produced += sent  # its positions are forgotten, and its default is oldest
     job.produce(100, first=500)
     job.counts_all()
     job.end()

@@ -57,6 +57,9 @@ Examples:
   homeport config set job.container.count 5 --config-path=my.properties
   homeport config set job.container.count --delete --config-path=my.properties
   homeport config set my.password - --config-path=my.properties < file
+  homeport config set task.inputs kafka.orders,kafka.plans --config-path=my.properties \\
+    --also stores.plans.factory=rocksdb --also stores.plans.adstore.input=kafka.plans \\
+    --also stores.plans.key.serde=string --also stores.plans.msg.serde=string
 """
 _DIFF_EPILOG = """\
 \b
@@ -182,12 +185,14 @@ def _value_of(config: Config, key: str) -> str:
     key=typer.Argument(help="The key."),
     value=typer.Argument(help="Its new value; -: it is read from standard input."),
     delete="Take back what was set: the deployment's value stands.",
+    also="A further key of the same change, KEY=VALUE; KEY alone takes it back. Repeat it.",
 )
 def set_(
     *,
     key: str,
     value: str | None = None,
     delete: bool = False,
+    also: list[str] | None = None,
     job: Named,
     force: Force = False,
     at_once: AtOnce = False,
@@ -200,7 +205,9 @@ def set_(
     written; which containers restart is printed before it is.
     """
     require_one("VALUE", key, value, "a value", delete=delete)
-    given, how = job.config(), How(force, dry_run, at_once)
+    parts = [text.partition("=") for text in also or ()]
+    more = {name.strip(): text if equals else None for name, equals, text in parts}
+    given, how = job.config(), How(force, dry_run, at_once, more)
     if value == "-":
         change_config(given, key, _from_standard_input(key), how, is_typed=False)
     else:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
@@ -66,12 +66,23 @@ class How:
     """Options of a write.
 
     ``is_forced``: also of a key that no program reads. ``is_dry_run``: only a look, no write.
-    ``is_at_once``: with the order to restart all containers together.
+    ``is_at_once``: with the order to restart all containers together. ``also``: further keys of the
+    same change, None: to be taken back.
     """
 
     is_forced: bool = False
     is_dry_run: bool = False
     is_at_once: bool = False
+    also: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def more(self) -> list[CoordinatorStreamMessage]:
+        """The messages of the further keys."""
+        kind = WritableType.SET_CONFIG
+        return [
+            wire.tombstone(kind, key) if value is None else wire.set_config(key, value)
+            for key, value in self.also.items()
+        ]
 
 
 _PLAINLY = How()
@@ -144,11 +155,12 @@ def _write(
 ) -> str:
     meaning, warnings = "used from the job's next start", list[str]()
     if message.type == MessageType.SET_CONFIG:
-        change = _checked(job, message)
+        change = _checked(job, message, how.also)
         meaning = change.meaning(
             is_running=job.running is not None, restarting=_actives(job), is_at_once=how.is_at_once
         )
-        warnings += () if message.is_tombstone else change.missing(message.key)
+        given = {message.key: message.value("value"), **how.also}
+        warnings += [line for k, v in given.items() if v is not None for line in change.missing(k)]
     elif message.type == MessageType.SET_CHANGELOG:
         partition = None if message.is_tombstone else wire.changelog_partition(message)
         ChangelogPartitionManager(job.stream).refuse(TaskName(message.key), partition)
@@ -162,11 +174,11 @@ def _write(
     note_meaning(meaning)
     if how.is_dry_run:
         return "nothing was written"
-    messages = [*messages_for(message, TaskAssignmentManager(job.stream))]
+    # A reader of the first few refuses them: what they need comes with the last.
+    messages = [*how.more, *messages_for(message, TaskAssignmentManager(job.stream))]
     if message.type == MessageType.SET_CONFIG:
-        given = (message.key, message.value("value"))
-        orders = RollingRestartManager(job.stream)
-        messages += orders.at_once_messages(*given, is_at_once=how.is_at_once)
+        orders, value = RollingRestartManager(job.stream), message.value("value")
+        messages += orders.at_once_messages(message.key, value, is_at_once=how.is_at_once)
     job.stream.write(messages)
     if message.is_tombstone:
         return f"{what} deleted: the deployment's value, if any, stands again"
@@ -247,12 +259,15 @@ def _fault_by_yarn(host: Host) -> str | None:
     return None if host in hosts else f"{NOT_LIVE}; there are {listed(sorted(hosts))}"
 
 
-def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
+def _checked(
+    job: JobView, message: CoordinatorStreamMessage, also: Mapping[str, str | None]
+) -> ConfigChange:
     job.require_on_yarn("config set", CONFIGURED_BY_FILE)
-    if message.is_tombstone:
-        by_hand = ConfigManager(job.stream).written()
-        check_deletion(message.key, is_set_by_hand=message.key in by_hand)
     key, value = message.key, message.value("value")
+    by_hand = ConfigManager(job.stream).written()
+    for name, text in {key: value, **also}.items():
+        if text is None:
+            check_deletion(name, is_set_by_hand=name in by_hand)
     return checked_change(
         key,
         value,
@@ -262,6 +277,7 @@ def _checked(job: JobView, message: CoordinatorStreamMessage) -> ConfigChange:
         check_model=require_model_here(
             job.given, key, value, lambda line: warn([line]), previous_assignment(job.stream)
         ),
+        also=also,
     )
 
 
@@ -273,7 +289,9 @@ def change_config(
     ``is_typed``: the value stands on the command line. Errors as of ``write``.
     """
     message = message_of(WritableType.SET_CONFIG, key, value, config, is_forced=how.is_forced)
-    warn(check_key(key, value, config, is_forced=how.is_forced))
+    beside = config.merged({k: v for k, v in how.also.items() if v is not None})
+    for name, text in {key: value, **how.also}.items():
+        warn(check_key(name, text, beside, is_forced=how.is_forced))
     if is_typed and value is not None and has_secret(key, value):
         line = (
             f"the value of {key} is on the command line, where everybody on this machine can read "

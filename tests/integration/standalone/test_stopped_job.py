@@ -168,10 +168,9 @@ def test_an_input_comes_with_the_next_start_and_goes(make_job: MakeJob) -> None:
     """State and positions stay, beside a SIGKILL; an input that moves state is one line."""
     job = make_job()
     counts = {"more": PARTITIONS, "odd": PARTITIONS + 1}
-    made = AdminClient({"bootstrap.servers": job.servers}).create_topics(
-        [NewTopic(f"{job.name}-{name}", count, 1) for name, count in counts.items()]
-    )
-    for future in made.values():
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    topics = [NewTopic(f"{job.name}-{name}", count, 1) for name, count in counts.items()]
+    for future in admin.create_topics(topics).values():
         future.result(DEADLINE_S)
     ran(job, "one")
     with_inputs(job, "odd")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 
 import pytest
 
@@ -18,6 +19,7 @@ from homeport.job_coordinator.config_change import (
     check_key,
     checked_change,
     refuse_written,
+    require_model,
     require_model_here,
 )
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
@@ -194,6 +196,24 @@ def test_another_input_is_judged_by_the_tasks_that_the_job_has(
         return
     with pytest.raises(ConfigError, match=re.escape(rule)):
         change()
+
+
+def test_keys_that_belong_together_are_one_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store and the input that fills it: each alone breaks a rule, or is another change."""
+    counts_are(monkeypatch, flights=2, models=2)
+    inputs, value = "task.inputs", "kafka.flights,kafka.models"
+    store = {k: v for k, v in MODELS.items() if k != inputs}
+    store["stores.models.adstore.input"] = "kafka.models"
+    judge = partial(checked_change, file=GOOD, has_state=True, check_model=require_model)
+    change = judge(inputs, value, GOOD, also=store)
+    names = tuple(sorted(store))
+    assert change.diff == ConfigDiff(live=(inputs,), restarts_containers=names)
+    assert "its containers restart, all at once" in change.meaning(is_running=True)
+    assert judge(inputs, None, change.after, also=dict.fromkeys(store)).after == GOOD
+    with pytest.raises(ConfigError, match="it is no input of the job"):
+        judge(inputs, None, change.after)
+    with pytest.raises(ConfigError, match="the stream is an input already"):
+        judge("stores.models.factory", None, change.after, also=dict.fromkeys(store))
 
 
 OUTPUT = {"task.outputs": "kafka.sums"}

@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 from homeport.appmaster.yarn.resource_manager_rest import ResourceManagerRest
 from homeport.cli.job.coordinator_stream_writer import (
+    How,
     WritableType,
+    _write,
     app,
     message_of,
     messages_for,
@@ -23,9 +25,12 @@ from homeport.cli.job.coordinator_stream_writer import (
 from homeport.cli.job.job_view import JobView, RunningJob
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.job_coordinator import config_change
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import SystemStream
 
 
 def test_each_type_is_the_message_of_its_name() -> None:
@@ -78,6 +83,32 @@ def test_a_processors_host_is_that_of_its_tasks() -> None:
         ("set-container-host-assignment", "0", True),
     ]
     assert messages_for(wire.set_config("a", "b"), assignment) == (wire.set_config("a", "b"),)
+
+
+def test_the_further_keys_of_a_change_are_written_before_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A reader of a part refuses it, as the store's input is none yet; a dry run writes nothing."""
+    counts = {SystemStream("kafka", name): 2 for name in ("in", "more")}
+    monkeypatch.setattr(config_change, "counts_now", lambda _config: counts)
+    stream, job = InMemoryCoordinatorStream(), Config({**KEYS, "task.inputs": "kafka.in"})
+    store = {
+        "stores.more.factory": "in-memory",
+        "stores.more.key.serde": "string",
+        "stores.more.msg.serde": "string",
+        "stores.more.adstore.input": "kafka.more",
+    }
+    message = wire.set_config("task.inputs", "kafka.in,kafka.more")
+    view, lines = JobView(job, "topic", stream, None), list[str]()
+    _write(view, message, How(is_dry_run=True, also=store), lines.append)
+    assert stream.log == []
+    _write(view, message, How(also=store), lines.append)
+    stream.catch_up()
+    assert [wire.decode(*record).key for record in stream.log] == [*store, "task.inputs"]
+    assert lines == ["used from the job's next start"] * 2
+    _write(view, wire.tombstone("set-config", "task.inputs"), How(also=dict.fromkeys(store)), print)
+    stream.catch_up()
+    assert ConfigManager(stream).written() == Config()
 
 
 STATUS: dict[str, Any] = {
