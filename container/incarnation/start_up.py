@@ -130,6 +130,7 @@ class Positions:
     input that is no longer theirs: where that returns, it begins; ``ends``
     {partition: its end}; ``lost`` {partition: its position, behind the gap}; ``resets``: where no
     checkpoint counts, by task; ``changes``: what an operator has set in the checkpoints, by task;
+    ``left``: positions of inputs that a task no longer reads, which are forgotten;
     ``trims``: what a Samza job has left in the changelogs; ``with_v2``: the tasks that have a
     checkpoint of version 2.
     """
@@ -142,6 +143,7 @@ class Positions:
     changes: tuple[tuple[TaskName, Change], ...] = ()
     trims: tuple[StoreTrim, ...] = ()
     with_v2: frozenset[TaskName] = frozenset()
+    left: tuple[tuple[TaskName, Change], ...] = ()
 
     def processed(self) -> Offsets:
         """Return {task: {partition: last processed}}, which is ``NOTHING`` before offset 0."""
@@ -308,23 +310,26 @@ def read_positions(
                 lost[ssp] = position
             if position.lost or ssp not in known:
                 new.add(name)
-        if has_left(known, starts[name]):
-            new.add(name)
     ends = {ssp: available.head for ssp, available in ranges.items()}
     resets = [(name, reset) for name, reset in resets if reset.first != reset.next_offset]
     changes = tuple((name, change) for name, item in whole.items() for change in item.changes)
+    left = inputs_gone(checkpoints, starts)
     new.update(name for name, item in whole.items() if item.is_samzas)
+    new.update(name for name, _ in left)
     logged = () if storage is None else storage.logged
     trims = read_trims(logged, KafkaChangelogReader(readers), whole, wall_ms())
     with_v2 = frozenset(name for name, item in whole.items() if item.has_v2)
-    return Positions(starts, frozenset(new), ends, lost, tuple(resets), changes, trims, with_v2)
+    more = tuple(resets), changes, trims, with_v2, left
+    return Positions(starts, frozenset(new), ends, lost, *more)
 
 
-def has_left(
-    known: Mapping[SystemStreamPartition, int], own: Mapping[SystemStreamPartition, int]
-) -> bool:
-    """Return whether a task's checkpoint has a partition that it no longer reads."""
-    return bool(known.keys() - own.keys())
+def inputs_gone(checkpoints: Offsets, starts: Offsets) -> tuple[tuple[TaskName, Change], ...]:
+    """Return the positions of partitions that a task's checkpoint has, and it no longer reads."""
+    return tuple(
+        (name, Change(ssp, known[ssp] + 1, known[ssp] + 1))
+        for name, known in sorted(checkpoints.items())
+        for ssp in sorted(known.keys() - starts[name].keys())
+    )
 
 
 def _checkpoints(

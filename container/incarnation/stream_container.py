@@ -303,6 +303,8 @@ class StreamContainer(Container):
             report_change(self._history, "checkpoint-set", task_name, change)
         for task_name, reset in positions.resets:
             report_change(self._history, "input-reset", task_name, reset)
+        for task_name, gone in positions.left:
+            report_change(self._history, "input-left", task_name, gone)
         for ssp, position in positions.lost.items():
             self._lost(ssp, position)
         for trim in positions.trims:

@@ -30,10 +30,11 @@ class _Place:
 def offsets_go_on(run: Run) -> Iterator[str]:
     """Check that each input partition goes on where the last committed transaction ended.
 
-    After a reset of the state, or of an input that starts again, any place is correct. Where a
-    container says that its input was lost, or that it is configured to begin elsewhere, so is the
-    place that it names. Where it says that an operator has set its checkpoint, that place alone is.
-    Where transactions in between may be gone, any later place is.
+    After a reset of the state, or of an input that starts again, any place is correct, as it is
+    when an input returns that a container has reported as left. Where a container says that its
+    input was lost, or that it is configured to begin elsewhere, so is the place that it names.
+    Where it says that an operator has set its checkpoint, that place alone is. Where transactions
+    in between may be gone, any later place is.
     """
     places: dict[str, _Place] = {}
     left = _begun_anew(run)
@@ -42,6 +43,8 @@ def offsets_go_on(run: Run) -> Iterator[str]:
             _, stream = left.pop(0)
             for partition in [p for p in places if stream in {"", _stream(p)}]:
                 del places[partition]
+        for event in incarnation.all("container", "input-left"):
+            places.pop(_said(event)[0], None)
         gaps = _gaps(incarnation)
         places |= _led_elsewhere(incarnation, places, gaps)
         for transaction in incarnation.transactions:

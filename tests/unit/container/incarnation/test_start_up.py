@@ -200,6 +200,7 @@ def test_the_position_of_an_input_that_has_left_is_committed_no_more(
     found = _positions(monkeypatch, {**known, left: 7}, {})
     assert found.new == {TASK}
     assert found.processed() == {TASK: known}
+    assert found.left == ((TASK, Change(left, 8, 8)),)
 
 
 def test_records_that_are_gone_fail_the_start_or_are_a_gap(
@@ -329,6 +330,7 @@ def test_what_is_lost_or_reset_is_said_before_it_is_committed(
         lost={SSPS[0]: InputPosition(5, 2)},
         resets=((TASK, Change(SSPS[1], 20, 9)),),
         changes=((TASK, Change(SSPS[1], 30, 20)),),
+        left=((TASK, Change(SystemStreamPartition("elsewhere", "left", 0), 8, 8)),),
     )
     container = StreamContainer.__new__(StreamContainer)
     container._job, container._stop = _job(), StopFlag()
@@ -336,5 +338,5 @@ def test_what_is_lost_or_reset_is_said_before_it_is_committed(
     container._history = lambda name, **_: done.append(name)
     container._storage = cast("ContainerStorage", SimpleNamespace(positions=dict, follow=_unheard))
     container._begin(cast("TransactionalProducer", _Producer()), positions)
-    assert done == ["checkpoint-set", "input-reset", "input-lost", "committed"]
+    assert done == ["checkpoint-set", "input-reset", "input-left", "input-lost", "committed"]
     assert container._report._lost == 2

@@ -71,7 +71,7 @@ def a_container_dies_before_the_first_record_of_a_new_input(scene: Scene) -> Non
 
 # Positions of inputs that have left stay until a record comes.
 @schedule("I9", "the input began where it once was left", config={**UPCOMING, INPUTS: BOTH})
-@without(start_up, "has_left", lambda *_: False)
+@without(start_up, "inputs_gone", lambda *_: ())
 def an_input_goes_and_returns_and_no_record_comes_between(scene: Scene) -> None:
     """What came while the job did not read it is no work of the job's."""
     scene.world.add_input("more")
