@@ -28,6 +28,7 @@ from homeport.container.serde.avro_values import (
     to_avro,
 )
 from homeport.container.serde.columns import Columns, object_columns, reason_of
+from homeport.container.serde.evolution.avro_rules import avro_fault
 from homeport.container.serde.serdes import Serde, not_installed
 
 _PRIMITIVES = {
@@ -57,6 +58,7 @@ _MEANT = (
     *("logicalType", "precision", "scale"),
 )
 _READ = ("default", "aliases")
+_WHOLE = "HomeportWhole"
 
 
 def avro_serde(key: str, schema: str) -> Serde:
@@ -116,9 +118,12 @@ def reader_of(
     """
     import fastavro  # noqa: PLC0415 - as in ``avro_serde``
 
+    def parsed(schema: Any) -> Any:  # noqa: ANN401 - as above
+        read = read_by(schema, is_column=is_column)
+        return fastavro.parse_schema(read if given is None else _in_record(read))
+
     fastavro.read.LOGICAL_READERS.update(READERS)
-    own = fastavro.parse_schema(read_by(written, is_column=is_column))
-    other = None if given is None else fastavro.parse_schema(read_by(given, is_column=is_column))
+    own, other = parsed(written), None if given is None else parsed(given)
     wanted = written if given is None else given
     convert, has_names = from_avro(wanted), not is_column and has_union(wanted)
     require_bounds = bounds_of(written)
@@ -129,11 +134,20 @@ def reader_of(
             require_bounds(data)
         stream = io.BytesIO(data)
         value = fastavro.schemaless_reader(stream, own, other, return_named_type=has_names)
+        value = value if given is None else value[_WHOLE]
         if stream.tell() != len(data):
             raise ValueError("bytes are left over")
         return value if is_column else convert(own_copy(value))
 
     return read
+
+
+def _in_record(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return the record with one field of ``schema``, whose bytes are those of the field.
+
+    The library parses an array, map or union at each value again, and refuses ``with_defaults``.
+    """
+    return {"type": "record", "name": _WHOLE, "fields": [{"name": _WHOLE, "type": schema}]}
 
 
 def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
@@ -172,6 +186,17 @@ def avro_meaning(key: str, schema: str) -> object:
 def avro_reading(key: str, schema: str) -> object:
     """Return ``avro_meaning`` with what decides how values of other schemas are read."""
     return _kept(parsed_schema(key, schema), (*_MEANT, *_READ))
+
+
+def avro_read_fault(written: Any, given: Any) -> str | None:  # noqa: ANN401 - JSON
+    """Return why values of ``written`` are not read by ``given``; None: they are."""
+    fault = avro_fault(written, given)
+    if fault is None:
+        try:
+            reader_of(written, given)
+        except Exception as error:  # noqa: BLE001 - whatever the library has against it
+            return f"it cannot be read by this schema ({in_one_line(error)})"
+    return fault
 
 
 def fingerprint_of(schema: Any) -> bytes:  # noqa: ANN401 - JSON

@@ -11,9 +11,13 @@ from typing import Any
 
 from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import AVRO, JSON, PROTOBUF, SchemaSerde
-from homeport.container.serde.avro_serde import avro_meaning, avro_reading, avro_serde
+from homeport.container.serde.avro_serde import (
+    avro_meaning,
+    avro_read_fault,
+    avro_reading,
+    avro_serde,
+)
 from homeport.container.serde.ddl import struct_of_ddl
-from homeport.container.serde.evolution.avro_rules import avro_fault
 from homeport.container.serde.evolution.json_rules import json_fault
 from homeport.container.serde.evolution.protobuf_rules import protobuf_fault
 from homeport.container.serde.json_schema_serde import json_meaning, json_schema_serde
@@ -67,7 +71,7 @@ CODECS: Mapping[str, Codec] = {
         of_registry=Registry.avro,
         meaning=lambda entry, text: avro_meaning(entry.schema_key, text),
         reading=lambda entry, text: avro_reading(entry.schema_key, text),
-        fault=avro_fault,
+        fault=avro_read_fault,
     ),
     PROTOBUF: Codec(
         schema=lambda entry, data: message_class(entry.schema_key, entry.file, data, entry.message),

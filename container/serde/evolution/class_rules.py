@@ -7,7 +7,7 @@ itself first. A field that JSON lacks has its default, and one that the class la
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, is_typeddict
+from typing import Any
 
 import msgspec
 from msgspec import inspect as types
@@ -16,6 +16,8 @@ from homeport.container.serde.evolution.avro_rules import Path, at
 
 _RECORDS = (types.DataclassType, types.StructType, types.TypedDictType)
 _MANY = (types.ListType, types.SetType, types.FrozenSetType, types.VarTupleType)
+_EMPTY = (list, dict, set)
+"""The factories of defaults that JSON may lack; the library writes what others make."""
 _RECORD = "record"
 _COMPOSED = {"values", "dict", "tuple", *(each.__name__ for each in _MANY)}
 Described = Mapping[str, Any]
@@ -76,8 +78,7 @@ def _describe_record(found: Any, known: dict[str, Any]) -> str:  # noqa: ANN401 
     settings = getattr(found.cls, "__struct_config__", None)
     omits = bool(settings and settings.omit_defaults)
     about["fields"] = {
-        own.encode_name: _describe_field(own, known, omits=omits, is_typed=is_typeddict(found.cls))
-        for own in found.fields
+        own.encode_name: _describe_field(own, known, omits=omits) for own in found.fields
     }
     for trait in ("array_like", "forbid_unknown_fields", "tag_field", "tag"):
         value = getattr(found, trait, None)
@@ -86,9 +87,7 @@ def _describe_record(found: Any, known: dict[str, Any]) -> str:  # noqa: ANN401 
     return name
 
 
-def _describe_field(
-    own: types.Field, known: dict[str, Any], *, omits: bool, is_typed: bool
-) -> dict[str, Any]:
+def _describe_field(own: types.Field, known: dict[str, Any], *, omits: bool) -> dict[str, Any]:
     """Return the type of a field, whether JSON must have it, and what it is where JSON lacks it.
 
     ``omits``: JSON lacks a field that has its default.
@@ -96,15 +95,15 @@ def _describe_field(
     about: dict[str, Any] = {"type": _describe(own.type, known)}
     if own.required:
         return about | {"required": True}
-    if is_typed:  # a dict may lack the key, and has no default
-        return about | {"omitted": ""}
-    return about | {"omitted": _shown(own)} if omits else about
+    has_default = own.default is not msgspec.NODEFAULT
+    if not has_default and own.default_factory is msgspec.NODEFAULT:
+        return about | {"omitted": ""}  # a key that a dict may lack, or UNSET
+    is_omitted = omits and (has_default or own.default_factory in _EMPTY)
+    return about | {"omitted": _shown(own)} if is_omitted else about
 
 
 def _shown(own: types.Field) -> str:
-    value = own.default
-    if own.default_factory is not msgspec.NODEFAULT:
-        value = own.default_factory()
+    value = own.default if own.default_factory is msgspec.NODEFAULT else own.default_factory()
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, msgspec.MsgspecError):
@@ -120,14 +119,21 @@ class _Pair:
         """Return the first fault of two classes, by their full names."""
         if (was, now) in self._seen:
             return None
+        before = set(self._seen)
         self._seen.add((was, now))
-        old, new = self._writer[was], self._reader[now]
+        fault = self._of_classes(self._writer[was], self._reader[now], path)
+        if fault is not None:
+            self._seen = before  # another type of a union may be compared next
+        return fault
+
+    def _of_classes(self, old: Described, new: Described, path: Path) -> str | None:
         for trait in ("tag_field", "tag"):
             if old.get(trait) != new.get(trait):
                 return at(path, f"{trait} {old.get(trait)!r} is no {new.get(trait)!r}")
         if old.get("array_like") or new.get("array_like"):
-            same = old == new and old.get("array_like")
-            return None if same else at(path, "an array_like class keeps its fields")
+            is_same = old == new and list(old["fields"]) == list(new["fields"])
+            if not is_same:
+                return at(path, "an array_like class keeps its fields")
         if new.get("forbid_unknown_fields"):
             gone = [name for name in old["fields"] if name not in new["fields"]]
             if gone:

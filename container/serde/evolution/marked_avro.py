@@ -23,6 +23,7 @@ from homeport.container.serde.avro_serde import (
     parsed_schema,
     reader_of,
 )
+from homeport.container.serde.evolution.avro_rules import avro_fault
 from homeport.container.serde.evolution.readable import schema_in
 from homeport.container.serde.forms import form_of, shown
 from homeport.container.serde.schema_serde import schema_of
@@ -42,8 +43,9 @@ def avro_of_one_schema(entry: SchemaSerde, plain: Serde, first: str) -> Serde:
 
     The schemas of others are not at hand. ``first``: the form of unmarked values, in brief.
     """
-    form = form_of(entry)
-    mark, is_first = mark_of(form), shown(form) == first
+    # Not by the form, which lacks a long schema.
+    mark = _MARK + fingerprint_of(json.loads(schema_of(entry)))
+    is_first = shown(form_of(entry)) == first
 
     def from_bytes(data: bytes) -> Any:  # noqa: ANN401 - a user's value
         if data.startswith(mark):
@@ -69,8 +71,9 @@ def marked_avro(entry: SchemaSerde, plain: Serde, writers: Sequence[str]) -> Ser
         written = parsed_schema(entry.schema_key, json.dumps(schema_in(form)))
         return from_avro_bytes(reader_of(written, own))
 
-    readers = {mark_of(form): reader(form) for form in writers}
-    of_first, first_mark = reader(writers[0]), mark_of(writers[0])
+    readers = {mark: reader(form) for mark, form in _widest(writers).items()}
+    first_mark = mark_of(writers[0])
+    of_first = readers[first_mark]
     own_mark = mark_of(next(form for form in writers if shown(form) == brief))
     is_first = own_mark == first_mark
 
@@ -83,3 +86,14 @@ def marked_avro(entry: SchemaSerde, plain: Serde, writers: Sequence[str]) -> Ser
         return of_first(data) if marked is None else marked(data[_MARK_BYTES:])
 
     return replace(plain, to_bytes=to_bytes, from_bytes=from_bytes, columns=None)
+
+
+def _widest(writers: Sequence[str]) -> dict[bytes, str]:
+    """Return the form of each mark; of those that differ in digits of decimals, the widest one."""
+    found: dict[bytes, str] = {}
+    for form in writers:
+        mark = mark_of(form)
+        former = found.get(mark)
+        if former is None or avro_fault(schema_in(former), schema_in(form)) is None:
+            found[mark] = form
+    return found

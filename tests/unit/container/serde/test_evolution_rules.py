@@ -157,6 +157,23 @@ class _Row(msgspec.Struct, array_like=True):
     b: int = 0
 
 
+class _OmitsTime(msgspec.Struct, omit_defaults=True):
+    a: int
+    at: float = msgspec.field(default_factory=iter(range(1000)).__next__)
+
+
+class _Unset(msgspec.Struct):
+    a: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class _TaggedToo(msgspec.Struct, tag="u"):
+    a: int
+
+
+def _row_of(*fields: Any) -> type:  # noqa: ANN401 - as of defstruct
+    return msgspec.defstruct("_Of", fields, array_like=True)
+
+
 Bounded = msgspec.Meta(ge=0)
 
 
@@ -193,6 +210,20 @@ Bounded = msgspec.Meta(ge=0)
         (_class(("a", int)), _Tagged, "tag_field None is no 'type'"),
         (_class(("a", int), ("b", int)), _Row, "an array_like class keeps its fields"),
         (_Row, _Row, None),
+        (_row_of("a", "b"), _row_of("b", "a"), "an array_like class keeps its fields"),
+        (
+            _row_of(("a", _class(("x", int)))),
+            _row_of(("a", _class(("x", str)))),
+            "field a.x: int is no str",
+        ),
+        (_OmitsTime, _OmitsTime, None),
+        (_Unset, _class(("a", int, field(default=1))), "field a: where older values lack it"),
+        (_Unset, _Unset, None),
+        (
+            _class(("a", _Tagged), ("b", _Tagged)),
+            _class(("a", _TaggedToo | _Tagged), ("b", _TaggedToo)),
+            "field b: tag 't' is no 'u'",
+        ),
     ],
 )
 def test_objects_of_classes(writer: type, reader: type, fault: str | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
 from homeport.config.settings.serde_names import SchemaSerde
-from homeport.container.serde.avro_serde import avro_serde, parsed_schema
+from homeport.container.serde.avro_serde import avro_read_fault, avro_serde, parsed_schema
 from homeport.container.serde.evolution.avro_rules import avro_fault
-from homeport.container.serde.evolution.marked_avro import mark_of, marked_avro
+from homeport.container.serde.evolution.marked_avro import avro_of_one_schema, mark_of, marked_avro
 from homeport.container.serde.forms import form_of
 from homeport.container.serde.serdes import Serde
 
@@ -84,6 +85,57 @@ def test_damaged_bytes_are_refused() -> None:
     for data in (b"", mark_of(form_of(_entry(B))), mark_of(form_of(_entry(A))) + b"\x02\x02"):
         with pytest.raises(WireError, match="not of the serde 'avro'"):
             serde.from_bytes(data)
+
+
+def _decimal(precision: int) -> dict[str, Any]:
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": 0}
+    return _field("d", kind)
+
+
+@pytest.mark.parametrize("after", [[], [_field("m", "int", default=0)]])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_decimals_with_more_digits_have_the_mark_of_those_with_fewer(
+    after: list[dict[str, Any]], *, is_first: bool
+) -> None:
+    """A fingerprint of Avro's canonical form leaves precisions out: the widest schema reads all."""
+    narrow, wide = (_record(_decimal(precision)) for precision in (2, 9))
+    last = _record(_decimal(9), *after)
+    first = narrow if is_first else _record()
+    data = marked(wide, first, wide, narrow).to_bytes({"d": Decimal(123456789)})
+    assert marked(last, first, wide, narrow, last).from_bytes(data)["d"] == 123456789
+
+
+@pytest.mark.parametrize("wrap", ["array", "map", "union"])
+def test_a_default_of_a_record_in_a_value_that_is_no_record(wrap: str) -> None:
+    """The library parses such a schema at each value, and has checked defaults as JSON."""
+    old, new = _record(), _record(_field("b", "bytes", default="\u00ff"))
+    schemas = {
+        "array": lambda of: {"type": "array", "items": of},
+        "map": lambda of: {"type": "map", "values": of},
+        "union": lambda of: [of, "null"],
+    }
+    value: Any = {"array": [{}], "map": {"k": {}}, "union": {}}[wrap]
+    was, now = schemas[wrap](old), schemas[wrap](new)
+    found = marked(now, was, now).from_bytes(_plain(was).to_bytes(value))
+    assert found == {"array": [{"b": b"\xff"}], "map": {"k": {"b": b"\xff"}}}.get(
+        wrap, {"b": b"\xff"}
+    )
+
+
+def test_a_default_that_is_no_value_of_its_field_is_refused() -> None:
+    """Before any value is written, not at the first old value."""
+    time = {"type": "int", "logicalType": "time-millis"}
+    fault = avro_read_fault(A, _record(_field("n", "int"), _field("t", time, default=-7)))
+    assert fault == "it cannot be read by this schema (ValueError: -7 is no time of a day)"
+
+
+def test_a_long_schema_has_the_mark_of_its_own() -> None:
+    """No form holds it; its values are shown as those of any other."""
+    long = _record(*(_field(f"f{n:05}", "null") for n in range(1500)))
+    value = {f["name"]: None for f in long["fields"]}
+    form = form_of(_entry(long))
+    assert len(form) < 100
+    assert avro_of_one_schema(_entry(long), _plain(long), form).from_bytes(b"") == value
 
 
 NESTED = _record(_field("x", "int", default=3), _field("y", "bytes", default="\u00ff"), name="N")
