@@ -83,18 +83,18 @@ def protobuf_serde(kind: type[Message]) -> Serde:
 def protobuf_meaning(kind: type[Message]) -> dict[str, Any]:
     """Return {message or enum that the bytes may contain: its fields or values, by number}."""
     found: dict[str, Any] = {}
-    _add_meaning(kind.DESCRIPTOR, found, has_required=False)
+    _add_meaning(kind.DESCRIPTOR, found, is_whole=False)
     return found
 
 
 def protobuf_reading(kind: type[Message]) -> dict[str, Any]:
-    """Return ``protobuf_meaning`` with, of each field, whether it is required."""
+    """Return ``protobuf_meaning`` with, of each field, whether it is required, and its oneof."""
     found: dict[str, Any] = {}
-    _add_meaning(kind.DESCRIPTOR, found, has_required=True)
+    _add_meaning(kind.DESCRIPTOR, found, is_whole=True)
     return found
 
 
-def _add_meaning(descriptor: Descriptor, found: dict[str, Any], *, has_required: bool) -> None:
+def _add_meaning(descriptor: Descriptor, found: dict[str, Any], *, is_whole: bool) -> None:
     if descriptor.full_name in found:
         return
     fields: list[Any] = []
@@ -105,14 +105,18 @@ def _add_meaning(descriptor: Descriptor, found: dict[str, Any], *, has_required:
             [
                 *(field.number, field.name, field.type, bool(field.is_repeated)),
                 *(bool(field.has_presence), named.full_name if named is not None else ""),
-                *([bool(field.is_required)] if has_required else []),
+                *([bool(field.is_required), _oneof(field)] if is_whole else []),
             ]
         )
         if field.message_type is not None:
-            _add_meaning(field.message_type, found, has_required=has_required)
+            _add_meaning(field.message_type, found, is_whole=is_whole)
         elif field.enum_type is not None:
             values = field.enum_type.values
             found[field.enum_type.full_name] = sorted([v.number, v.name] for v in values)
+
+
+def _oneof(field: FieldDescriptor) -> str:
+    return "" if field.containing_oneof is None else str(field.containing_oneof.name)
 
 
 def message_columns(kind: type[Message], row: Callable[[bytes], Any]) -> Columns:

@@ -146,7 +146,10 @@ def remove_emptied(folder: Path) -> bool:
     try:
         if any(entry.name != OWN_NAME for entry in folder.iterdir()):
             return False
-        shutil.rmtree(folder)
+        history = folder / OWN_NAME
+        if history.exists():
+            shutil.rmtree(history)
+        folder.rmdir()  # not with what a container makes there meanwhile
     except OSError as error:
         raise StoreError(f"{folder}: it cannot be removed: {error.strerror}") from None
     return True

@@ -1,7 +1,7 @@
 """The rules by which a message of Protobuf reads the bytes of another one. PURE.
 
 Both are as ``protobuf_meaning`` returns them: {message or enum: fields or values, by number}, the
-message itself first. The reader's fields may have one part more: whether they are required.
+message itself first. Fields may have two parts more: whether they are required, and their oneof.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _NAMES = {
     13: "uint32",
     14: "enum",
 }
+_PARTS = 7
+"""The parts of a field without its oneof."""
 _INT64, _UINT64, _INT32, _STRING, _BYTES, _UINT32, _SINT32, _SINT64 = 3, 4, 5, 9, 12, 13, 17, 18
 _WIDER = {
     *((_INT32, _INT64), (_UINT32, _UINT64), (_UINT32, _INT64)),
@@ -58,14 +60,15 @@ class _Pair:
             inside = (*path, name)
             if numbers.get(name, number) != number:
                 return at(inside, f"it had the number {numbers[name]}, and has {number}")
+            is_lacked = number not in old or old[number][6:7] == [False]
+            if field[6:7] == [True] and is_lacked:
+                return at(inside, "older values may lack it, and it is required")
             if number not in old:
-                if field[6:] == [True]:
-                    return at(inside, "it is missing in older values, and required")
                 continue
             fault = self._of_fields(old[number], field, inside)
             if fault is not None:
                 return fault
-        return None
+        return _of_oneofs(old, self._reader[now], path)
 
     def _of_fields(self, was: Sequence[Any], now: Sequence[Any], path: Path) -> str | None:
         kinds = was[2], now[2]
@@ -89,6 +92,20 @@ class _Pair:
             number, name = differing[0]
             return at(path, f"the enum's value {number} ({name}) is another one, or missing")
         return None
+
+
+def _of_oneofs(
+    old: Mapping[int, Sequence[Any]], reader: Sequence[Sequence[Any]], path: Path
+) -> str | None:
+    """Return which field of a oneof an older value may have beside another one of it."""
+    first: dict[str, Sequence[Any]] = {}
+    for field in reader:
+        was, oneof = old.get(field[0], ()), "".join(field[7:])
+        if len(was) > _PARTS and oneof:
+            other = first.setdefault(oneof, was)
+            if other is not was and not other[7] == was[7] != "":
+                return at((*path, field[1]), f"older values may have it beside {other[1]}")
+    return None
 
 
 def _shown(kind: int) -> str:

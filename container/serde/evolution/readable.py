@@ -8,7 +8,7 @@ from typing import Any
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
-from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
+from homeport.config.settings.serde_names import PROTOBUF, ConfiguredSerde, SchemaSerde
 from homeport.container.serde.evolution.class_rules import class_fault
 from homeport.container.serde.forms import form_in, kind_of, reading_of, shown
 from homeport.container.serde.schema_serde import CODECS
@@ -55,17 +55,16 @@ def require_readable(
     if recorded is None:
         return wanted
     _require_same_keys(store, wanted, recorded)
+    now = recorded.reading or Reading(*recorded.forms)
     for form in writers_of(recorded):
-        fault = (
-            None if shown(form) == shown(wanted.msg) else _fault(form, wanted.msg, wanted.reader)
-        )
+        written = now if shown(form) == shown(now.msg) else Reading("", form)
+        fault = _fault(written, wanted)
         if fault is not None:
             raise _refused(
                 store, store.msg, "msg", wanted.msg, f"were written by {shown(form)}{fault}"
             )
-    now = recorded.reading or Reading(*recorded.forms)
-    if has_way_back and shown(now.msg) != shown(wanted.msg):
-        fault = _fault(wanted.msg, now.msg, now.reader)
+    if has_way_back:
+        fault = _fault(wanted, now)
         if fault is not None:
             rule = f"are read by {shown(now.msg)} in the code that runs, which does not read it"
             raise _refused(
@@ -113,7 +112,7 @@ def _require_same_keys(store: StoreSerdes, wanted: Reading, recorded: StoreSchem
         was = recorded.reading.key
     if shown(was) != shown(wanted.key):
         rule = f"were written by {shown(was)}, and keys keep their bytes"
-        fault = _fault(was, wanted.key, "") or ""
+        fault = _fault(Reading("", was), Reading("", wanted.key)) or ""
         raise _refused(store, store.key, "key", wanted.key, f"{rule}{fault}")
 
 
@@ -137,17 +136,21 @@ def _refused(
     )
 
 
-def _fault(writer: str, form: str, reader: str) -> str | None:
-    """Return why values in the form ``writer`` are not read by ``form``, to follow a rule.
+def _fault(written: Reading, reading: Reading) -> str | None:
+    """Return why values of ``written`` are not read by ``reading``, to follow a rule.
 
-    ``reader``: the schema of ``form`` with defaults; empty: without.
+    What is required, and the oneofs, of Protobuf are in no form: those of the newest writer count.
     """
-    kind = kind_of(form)
+    writer, form = written.msg, reading.msg
+    kind, has_all = kind_of(form), bool(written.reader) and kind_of(form) == PROTOBUF
+    if shown(writer) == shown(form) and (not has_all or written.reader == reading.reader):
+        return None
     if writer == kind and ":" in kind:
         return None  # a class whose fields were not recorded, from before
     if kind_of(writer) != kind or " " not in writer or " " not in form:
         return ", and would be read wrongly"
-    was, now = schema_in(writer), json.loads(reader) if reader else schema_in(form)
+    was = json.loads(written.reader) if has_all else schema_in(writer)
+    now = json.loads(reading.reader) if reading.reader else schema_in(form)
     if was is None or now is None:
         return f"; {_UNKNOWN}"
     try:

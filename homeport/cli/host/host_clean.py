@@ -21,13 +21,13 @@ from homeport.cli.host.sweep import Outcome, Sweep, Swept
 from homeport.cli.job.job_view import TIMEOUT_S, is_standalone
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.path_names import job_of_folder
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.settings.standalone_section import require_no_migration
 from homeport.container.progress.host_directories import DirectoryKind, HostRole, Verdict
 from homeport.container.storage.cleaner import Judge, Judgement, Limit, judge_by, judge_orphans
-from homeport.container.storage.host_survey import FoundDirectory, extent_of, folders_in
+from homeport.container.storage.host_survey import Extent, FoundDirectory, extent_of, folders_in
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.model.ids import Host
@@ -128,7 +128,11 @@ class HostClean:
 
     def _kept(self, folder: Path, reason: str) -> OfJob:
         """Return the line of a whole folder, which is not looked into."""
-        found = FoundDirectory(folder, PurePosixPath(), extent_of(folder), None)
+        try:
+            extent = extent_of(folder)
+        except StoreError:  # as that of another user
+            extent = Extent(0, 0, self.limit.now_ms, ())
+        found = FoundDirectory(folder, PurePosixPath(), extent, None)
         verdict = Verdict(is_removable=False, reason=reason)
         age_ms = self.limit.now_ms - found.extent.newest_ms
         judgement = Judgement(found, DirectoryKind.UNKNOWN, verdict)

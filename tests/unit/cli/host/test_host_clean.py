@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
@@ -90,6 +91,26 @@ def test_each_folder_is_judged_by_what_is_known_of_its_job(
     assert done == {**planned, "gone-1": "removed: the job was deleted"}
     assert not (tmp_path / "gone-1").exists()
     assert all(path.exists() for path in kept)
+    assert cleaned == [("gone-1", "nm1")]
+
+
+def test_a_folder_that_cannot_be_read_keeps_no_other_one(
+    tmp_path: Path, cleaned: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of another user, whose folders are for that user alone."""
+    store_in(tmp_path, "another-1", "id-1")
+    store_in(tmp_path, "gone-1", "id-gone")
+
+    def walk(folder: Path, onerror: Callable[[OSError], None]) -> Iterator[object]:
+        if "another-1" in str(folder):
+            onerror(PermissionError(13, "Permission denied", str(folder)))
+        return real(folder, onerror=onerror)
+
+    real = os.walk
+    monkeypatch.setattr("os.walk", walk)
+    done = swept(tmp_path, is_applied=True)
+    assert done["another-1"].startswith("kept: no coordinator stream of it")
+    assert done["gone-1"] == "removed: the job was deleted"
     assert cleaned == [("gone-1", "nm1")]
 
 

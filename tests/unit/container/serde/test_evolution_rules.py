@@ -288,6 +288,8 @@ def _message(
     message = file.message_type.add(name="M")
     for about in fields:
         message.field.add(**({"label": 1} | about))
+    if any("oneof_index" in about for about in fields):
+        message.oneof_decl.add(name="of")
     inner = file.message_type.add(name="I")
     inner.field.add(name="x", number=1, type=INT32, label=1)
     kinds = file.enum_type.add(name="E")
@@ -301,6 +303,7 @@ def _f(name: str, number: int, kind: int, **more: Any) -> dict[str, Any]:  # noq
     return {"name": name, "number": number, "type": kind, **more}
 
 
+_IN_ONEOF = {"oneof_index": 0}
 _I = {"type_name": ".p.I"}
 _E = {"type_name": ".p.E"}
 
@@ -359,7 +362,34 @@ def test_a_required_field_may_not_come() -> None:
     was = _message(_f("a", 1, INT32), syntax="proto2")
     now = _message(_f("a", 1, INT32), _f("b", 2, INT32, label=2), syntax="proto2")
     fault = protobuf_fault(protobuf_meaning(was), protobuf_reading(now))
-    assert fault == "field b: it is missing in older values, and required"
+    assert fault == "field b: older values may lack it, and it is required"
+
+
+def test_a_field_that_values_may_lack_does_not_become_required() -> None:
+    """The reading of the newest writer tells; from a meaning alone it is not known."""
+    optional, required = (
+        _message(_f("a", 1, INT32, label=label), syntax="proto2") for label in (1, 2)
+    )
+    was, now = protobuf_reading(optional), protobuf_reading(required)
+    assert protobuf_fault(was, now) == "field a: older values may lack it, and it is required"
+    assert protobuf_fault(now, now) is None
+    assert protobuf_fault(now, was) is None
+    assert protobuf_fault(protobuf_meaning(required), now) is None
+
+
+def test_fields_that_values_may_have_together_do_not_move_into_one_oneof() -> None:
+    """A reader would keep the last of them, and lose the others in silence."""
+    apart, one, more = (
+        _message(_f("a", 1, INT32, **a), _f("b", 2, INT32, **b), syntax="proto2")
+        for a, b in (({}, {}), (_IN_ONEOF, {}), (_IN_ONEOF, _IN_ONEOF))
+    )
+    data = protobuf_serde(apart).to_bytes({"a": 1, "b": 2})
+    assert protobuf_serde(more).from_bytes(data) == {"a": None, "b": 2}
+    apart, one, more = (protobuf_reading(kind) for kind in (apart, one, more))
+    for was in (apart, one):
+        assert protobuf_fault(was, more) == "field b: older values may have it beside a"
+    for was, now in ((apart, one), (more, more), (more, apart)):
+        assert protobuf_fault(was, now) is None
 
 
 def test_a_well_known_message_is_no_other_one() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import field, make_dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from class_questions import code_of
+from google.protobuf import descriptor_pb2
 
 from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
@@ -141,6 +143,27 @@ def test_objects_of_json_may_get_lose_and_widen_fields() -> None:
     assert "were written by json, and would be read wrongly" in _refused(
         _ddl("a INT"), _written("json")
     )
+
+
+def test_a_required_field_of_protobuf_is_compared_with_the_newest_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The form, which a former version recorded, has it not."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def serde(label: int) -> SchemaSerde:
+        file = descriptor_pb2.FileDescriptorProto(name="m.proto", package="p", syntax="proto2")
+        file.message_type.add(name="M").field.add(name="a", number=1, type=5, label=label)
+        data = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+        (tmp_path / f"{label}.desc").write_bytes(data)
+        return SchemaSerde("protobuf", "rec", "", f"{label}.desc", "p.M")
+
+    optional, required = serde(1), serde(2)
+    assert form_of(optional) == form_of(required)
+    assert "field a: older values may lack it" in _refused(required, _written(optional))
+    require_readable(_store(optional), _written(required))
+    assert "in the code that runs" in _refused(optional, _written(required), has_way_back=True)
+    require_readable(_store(required), _written(optional)._replace(reading=None))
 
 
 def test_serdes_without_a_schema_stay() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Mapping
@@ -290,6 +291,25 @@ def test_the_folder_of_a_deleted_job_goes_with_its_history_alone(tmp_path: Path)
     assert not remove_emptied(tmp_path / "link")
     assert remove_emptied(folder)
     assert not folder.exists()
+
+
+def test_a_store_made_while_the_folder_of_a_deleted_job_goes_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a new job of the same name."""
+    folder = tmp_path / "gone-1"
+    (folder / ".history").mkdir(parents=True)
+    made = folder / "counts" / "Partition_0"
+
+    def rmtree(path: Path) -> None:
+        made.mkdir(parents=True)
+        real(path)
+
+    real = shutil.rmtree
+    monkeypatch.setattr("shutil.rmtree", rmtree)
+    with pytest.raises(StoreError, match="it cannot be removed: Directory not empty"):
+        remove_emptied(folder)
+    assert made.exists()
 
 
 def test_the_log_of_a_directory_is_the_one_that_its_own_file_names(tmp_path: Path) -> None:
