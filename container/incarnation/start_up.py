@@ -41,7 +41,12 @@ from homeport.container.progress.input_position import (
 )
 from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.transaction_plan import Changes, checkpoint_sends
-from homeport.container.serde.evolution.readable import StoreSerdes, require_admitted, writers_of
+from homeport.container.serde.evolution.readable import (
+    StoreSerdes,
+    is_read_by_first,
+    require_admitted,
+    writers_of,
+)
 from homeport.container.serde.forms import forms_of, in_brief, kind_of, shown
 from homeport.container.storage.adjunct.adjunct_storage import Starts
 from homeport.container.storage.container_storage import ContainerStorage
@@ -110,8 +115,8 @@ def require_forms(
         first[changelog], brief[store.name] = forms, in_brief(forms)
         of_values = (forms.msg,) if recorded is None else writers_of(recorded)
         if shown(reading.msg) not in map(shown, of_values):
-            has_marks = kind_of(reading.msg) == AVRO
-            messages += facts.writer_messages(changelog, reading.msg, forms, has_marks=has_marks)
+            is_new = kind_of(reading.msg) == AVRO or not is_read_by_first(forms, reading)
+            messages += facts.writer_messages(changelog, reading.msg, forms, is_new=is_new)
             of_values = *of_values, reading.msg
         if recorded is None or recorded.reading != reading:
             messages.append(facts.reading_message(changelog, reading))

@@ -35,7 +35,7 @@ _CHANGELOG_TYPE = MessageType.SET_CHANGELOG.value
 _PARTITIONS, _CHANGELOG = "partitions ", "changelog "
 _WRITER, _READER, _ANNOUNCED = "schema ", "reads ", "announced "
 _EVOLVED = "evolved "
-"""Before a form of values, if others have marks: a release that knows no marks refuses it."""
+"""Before the first form of values, if it does not read others: a former release refuses it."""
 _HALF = re.compile("[\ud800-\udfff]")
 """Half of a surrogate pair, which cannot be written again."""
 _IN_A_RECORD = 256
@@ -131,15 +131,16 @@ class StateFactManager(RecordManager):
 
     @staticmethod
     def writer_messages(
-        changelog: str, form: str, first: StoreForms, *, has_marks: bool
+        changelog: str, form: str, first: StoreForms, *, is_new: bool
     ) -> Iterator[CoordinatorStreamMessage]:
         """Yield records of one more form of values.
 
-        ``first``: the forms of the first container. ``has_marks``: such values are marked.
+        ``first``: the forms of the first container. ``is_new``: whether a release that compares
+        these alone would read such values wrongly.
         """
         fingerprint = form.split(" ")[1]
         yield CoordinatorStreamMessage(_TYPE, f"{_WRITER}{changelog} {fingerprint}", {"msg": form})
-        if has_marks:
+        if is_new:
             values = first._replace(msg=f"{_EVOLVED}{first.msg}")._asdict()
             yield CoordinatorStreamMessage(_TYPE, f"{_CHANGELOG}{changelog}", values)
 

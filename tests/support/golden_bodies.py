@@ -243,7 +243,7 @@ def _schemas(facts: StateFactManager) -> list[CoordinatorStreamMessage]:
     first = {"kafka.log": StoreForms("string", _INT)}
     return [
         *facts.form_messages(first),
-        *facts.writer_messages("kafka.log", _LONG, first["kafka.log"], has_marks=True),
+        *facts.writer_messages("kafka.log", _LONG, first["kafka.log"], is_new=True),
         facts.reading_message("kafka.log", _READING),
         facts.announcement("kafka.log", _LONG[:21]),
     ]

@@ -12,7 +12,7 @@ from homeport.config.settings.serde_names import PROTOBUF, ConfiguredSerde, Sche
 from homeport.container.serde.evolution.class_rules import class_fault
 from homeport.container.serde.forms import form_in, kind_of, reading_of, shown
 from homeport.container.serde.schema_serde import CODECS
-from homeport.job_coordinator.metadata.state_facts import Reading, StoreSchemas
+from homeport.job_coordinator.metadata.state_facts import Reading, StoreForms, StoreSchemas
 
 _UNKNOWN = "a schema that no record holds, as a long one, cannot be compared"
 _REMEDY = (
@@ -102,6 +102,15 @@ def writers_of(recorded: StoreSchemas) -> tuple[str, ...]:
     has_later = any(kind_of(form) == first for form in recorded.later)
     known = recorded.later if has_later else (first, *recorded.later)
     return tuple(dict.fromkeys(known))
+
+
+def is_read_by_first(first: StoreForms, reading: Reading) -> bool:
+    """Return whether the schema of the first container reads what ``reading`` writes.
+
+    A version that knows no other schema compares its own with that one alone. Those of a class it
+    does not compare.
+    """
+    return " " not in first.msg or _fault(reading, Reading(*first)) is None
 
 
 def _require_same_keys(store: StoreSerdes, wanted: Reading, recorded: StoreSchemas) -> None:

@@ -11,8 +11,10 @@ from stores_in_memory_log import CONFIG, Log, storage_of
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import ConfigError, WireError
+from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.start_up import require_forms
+from homeport.container.serde.forms import form_of, shown
 from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -156,3 +158,19 @@ def test_a_damaged_record_of_a_schema_stops(tmp_path: Path) -> None:
     host.stream.write([CoordinatorStreamMessage(MessageType.SET_STATE_FACT, key, {"x": "y"})])
     with pytest.raises(WireError, match="the form of values is missing"):
         host.start(B)
+
+
+def test_a_former_release_refuses_values_that_the_first_schema_does_not_read(
+    tmp_path: Path,
+) -> None:
+    """It takes the others: an object of JSON may have more fields there too."""
+    stream = InMemoryCoordinatorStream()
+    keys = {**KEYS, "serializers.registry.rec.class": "json"}
+    for schema, is_refused in (("a INT", False), ("a INT, b INT", False), ("a BIGINT", True)):
+        form = shown(form_of(SchemaSerde("json", "rec", schema)))
+        stream.write([StateFactManager.announcement("kafka.s", form)])
+        stream.catch_up()
+        storage = storage_of(tmp_path, Log(), CONFIG)
+        require_forms(stream, job_of({**keys, SCHEMA: schema}), storage)
+        stream.catch_up()
+        assert _first(stream).startswith("evolved json ") == is_refused
