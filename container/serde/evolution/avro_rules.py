@@ -63,6 +63,8 @@ class _Pair:
             return at(path, f"{self._label(writer)} is read as a union of it and null alone")
         for branch in branches:  # the library takes the first that may fit
             if self._may_fit(writer, branch):
+                if branch == "bytes" and self._label(writer) == "string" in branches:
+                    return at(path, "a string of the union would be read as bytes")
                 return self.fault(writer, branch, path, in_union=in_union)
         return at(path, f"{self._label(writer)} is no type of the union")
 

@@ -238,6 +238,10 @@ def test_the_rule_names_the_field(reader: object, fault: str | None) -> None:
         ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, None),
         ("bytes", "string", "bytes is no string"),
         ("string", "bytes", None),
+        ("string", ["null", "bytes"], None),
+        ("string", ["bytes", "string"], "a string of the union would be read as bytes"),
+        (["bytes", "string"], ["bytes", "string"], "a string of the union would be read"),
+        (["string", "null"], ["string", "bytes"], "null is no type of the union"),
     ],
 )
 def test_other_rules(writer: object, reader: object, fault: str | None) -> None:
