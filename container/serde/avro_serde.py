@@ -133,7 +133,7 @@ def reader_of(
         if require_bounds is not None:
             require_bounds(data)
         stream = io.BytesIO(data)
-        value = fastavro.schemaless_reader(stream, own, other, return_named_type=has_names)
+        value: Any = fastavro.schemaless_reader(stream, own, other, return_named_type=has_names)
         value = value if given is None else value[_WHOLE]
         if stream.tell() != len(data):
             raise ValueError("bytes are left over")

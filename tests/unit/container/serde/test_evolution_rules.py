@@ -366,7 +366,7 @@ def test_a_required_field_may_not_come() -> None:
 
 
 def test_a_field_that_values_may_lack_does_not_become_required() -> None:
-    """The reading of the newest writer tells; from a meaning alone it is not known."""
+    """The reading of the newest writer has it; a meaning alone has not."""
     optional, required = (
         _message(_f("a", 1, INT32, label=label), syntax="proto2") for label in (1, 2)
     )

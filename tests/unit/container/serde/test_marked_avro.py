@@ -105,21 +105,32 @@ def test_decimals_with_more_digits_have_the_mark_of_those_with_fewer(
     assert marked(last, first, wide, narrow, last).from_bytes(data)["d"] == 123456789
 
 
-@pytest.mark.parametrize("wrap", ["array", "map", "union"])
-def test_a_default_of_a_record_in_a_value_that_is_no_record(wrap: str) -> None:
+def _in_array(of: object) -> object:
+    return {"type": "array", "items": of}
+
+
+def _in_map(of: object) -> object:
+    return {"type": "map", "values": of}
+
+
+def _in_union(of: object) -> object:
+    return [of, "null"]
+
+
+@pytest.mark.parametrize(
+    ("wrap", "value", "found"),
+    [
+        (_in_array, [{}], [{"b": b"\xff"}]),
+        (_in_map, {"k": {}}, {"k": {"b": b"\xff"}}),
+        (_in_union, {}, {"b": b"\xff"}),
+    ],
+)
+def test_a_default_of_a_record_in_a_value_that_is_no_record(
+    wrap: Callable[[object], object], value: object, found: object
+) -> None:
     """The library parses such a schema at each value, and has checked defaults as JSON."""
-    old, new = _record(), _record(_field("b", "bytes", default="\u00ff"))
-    schemas = {
-        "array": lambda of: {"type": "array", "items": of},
-        "map": lambda of: {"type": "map", "values": of},
-        "union": lambda of: [of, "null"],
-    }
-    value: Any = {"array": [{}], "map": {"k": {}}, "union": {}}[wrap]
-    was, now = schemas[wrap](old), schemas[wrap](new)
-    found = marked(now, was, now).from_bytes(_plain(was).to_bytes(value))
-    assert found == {"array": [{"b": b"\xff"}], "map": {"k": {"b": b"\xff"}}}.get(
-        wrap, {"b": b"\xff"}
-    )
+    was, now = wrap(_record()), wrap(_record(_field("b", "bytes", default="\u00ff")))
+    assert marked(now, was, now).from_bytes(_plain(was).to_bytes(value)) == found
 
 
 def test_a_default_that_is_no_value_of_its_field_is_refused() -> None:
