@@ -1,7 +1,7 @@
 """Keys of a configuration that do nothing, and which key may have been meant.
 
-PURE. Three kinds: names of Samza's that have no effect here, or are refused; older names beside the
-present one; and names that begin as ours do and are none. Any other unknown key is the user's own:
+PURE. Four kinds: names of Samza's that have no effect here, or are refused; older names beside the
+present one; keys that are gone; and names that begin as ours do and are none. Any other unknown key is the user's own:
 it reaches the job's code, as in Samza.
 """
 
@@ -20,6 +20,8 @@ from homeport.config.errors import ConfigError
 
 ALLOW = "--allow-unknown-keys"
 UNREAD = "no program reads this key"
+REMOVED = {"cluster-manager.hosts": "each request names its host, also one that joins later"}
+"""{key of the minor version before: what is in its place}; the next one refuses it as unknown."""
 _NEAR = 0.84
 """How alike (difflib's ratio) two names must be for one to pass for a misspelling of the other."""
 _NEAR_TOPIC = 0.75
@@ -44,6 +46,9 @@ def warnings_about(config: Config, *names: str) -> tuple[str, ...]:
             if name in key.legacy and config.get_str(key.name) is not None:
                 found.append(f"{name} has no effect: {key.name}, its present name, is set too")
             continue
+        if name in REMOVED:
+            found.append(f"{name} is no key any more, and has no effect: {REMOVED[name]}; remove it")
+            continue
         if samza_key is None:
             unknown.append(name)
             continue
@@ -61,6 +66,8 @@ def is_unread(name: str) -> bool:
     key, samza_key = meant_key(name)
     if key is not None or samza_key is not None:
         return key is None
+    if name in REMOVED:
+        return True
     return name.startswith(keys.TOPICS) or meant_by(name) is not None
 
 
@@ -71,12 +78,14 @@ def require_known(config: Config) -> None:
     ConfigError: the first key that no program reads.
     """
     for name, value in config.items():
-        if meant_key(name) == (None, None) and is_unread(name):
+        if meant_key(name) == (None, None) and name not in REMOVED and is_unread(name):
             raise ConfigError(name, value, UNREAD, f"{correction(name)}, or allow it by {ALLOW}")
 
 
 def correction(name: str) -> str:
     """Return the remedy for a key that no program reads."""
+    if name in REMOVED:
+        return f"remove it: {REMOVED[name]}"
     near = meant_by(name)
     if near is not None:
         return f"write {near}, if that is meant"

@@ -10,6 +10,8 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.samza_keys import ALL, known_to_samza
 from homeport.config.declarations.unknown_keys import (
+    REMOVED,
+    correction,
     is_unread,
     meant_by,
     meant_key,
@@ -338,6 +340,17 @@ def test_a_key_that_no_program_reads_is_refused_in_a_jobs_own_file() -> None:
         with pytest.raises(ConfigError) as caught:
             require_known(Config({**known, name: "x"}))
         assert str(caught.value) == f"{name} = 'x': no program reads this key; {remedy}, {allow}"
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_key_that_is_gone_is_a_warning_with_what_is_in_its_place(name: str) -> None:
+    """The file of a job of the version before starts the job; nothing else reads the key."""
+    config = Config({name: "nm7"})
+    require_known(config)
+    (line,) = warnings_about(config)
+    assert line == f"{name} is no key any more, and has no effect: {REMOVED[name]}; remove it"
+    assert is_unread(name)
+    assert correction(name) == f"remove it: {REMOVED[name]}"
 
 
 @pytest.mark.parametrize(
