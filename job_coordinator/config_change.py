@@ -36,6 +36,9 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.one_time_configuration import changed_use, require_same_tasks
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.metadata.configuration import AM_KEYS
+from homeport.job_coordinator.metadata.topics import recreated, refusal
+from homeport.job_coordinator.model.job_model import SystemStream
+from homeport.job_coordinator.planning.input_watch import inputs_now
 from homeport.job_coordinator.planning.next_model import counts_now
 from homeport.job_coordinator.ui.first_screen import listed
 
@@ -292,11 +295,12 @@ def require_model_here(
     value: str | None,
     warn: Callable[[str], object],
     before: PreviousAssignment = NOTHING,
+    topics: Mapping[SystemStream, str] = MappingProxyType({}),
 ) -> Callable[[Config], None]:
     """Return a ``check_model`` of a tool, whose operator sets the key.
 
     Kafka is where ``file`` says; a grouper of the job's own is one that the operator names. With
-    another one ``warn`` gets a line, and no model is made. ``before``: what the job had last.
+    another one ``warn`` gets a line, and no model is made. ``before``, ``topics``: what the job had last.
     """
     own = file if value is None else file.merged({key: value})
 
@@ -306,16 +310,27 @@ def require_model_here(
         if fault is not None:
             warn(f"it is not checked that a JobModel can be made: {fault}")
             return
-        require_model(with_own_places(config, own), before)
+        require_model(with_own_places(config, own), before, topics)
 
     return check
 
 
-def require_model(config: Config, before: PreviousAssignment = NOTHING) -> None:
+def require_model(
+    config: Config,
+    before: PreviousAssignment = NOTHING,
+    topics: Mapping[SystemStream, str] = MappingProxyType({}),
+) -> None:
     """Require that ``config`` and its inputs, as Kafka has them now, make a JobModel.
 
-    ConfigError: they make none, or one that does not fit the state of the tasks ``before``.
+    ``topics``: {input that the job has read, perhaps before others: the broker's id of its topic}.
+
+    ConfigError: they make none, or one that does not fit the state of the tasks ``before``; or an
+    input was recreated, and may not begin again.
     UnavailableError: Kafka does not answer.
     """
     model = calculate_job_model(config, counts_now(config), before)
     require_same_tasks(config, before, model)
+    if topics and keys.JOB_INPUT_RECREATED.read(config) == keys.RECREATED_REFUSE:
+        seen = inputs_now(config).topic_ids
+        for stream in recreated(topics, seen):
+            raise refusal(stream, topics[stream], seen[stream])

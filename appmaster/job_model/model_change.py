@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.appmaster.job_model import live_configuration
+from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
@@ -192,6 +193,8 @@ def first_model(
     """
     try:
         config = live_configuration.read(submitted, ConfigManager(stream).deployed()).config
+        if input_streams(config) != input_streams(submitted.config):
+            InputAcceptance(config, stream).check()
         return _first(config, stream, is_submission=is_submission)
     except ConfigError as error:
         log.error("the configuration of the submission is used: %s", error)  # noqa: TRY400 - one line says it all

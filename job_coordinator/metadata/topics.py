@@ -128,15 +128,21 @@ def recreated(
     return tuple(sorted(s for s, topic_id in seen.items() if known.get(s, topic_id) != topic_id))
 
 
-def refusal(stream: SystemStream, known: str, seen: str) -> ConfigError:
-    """Return why the job does not begin on ``stream`` as it is now, and what to do."""
-    key = keys.JOB_INPUT_RECREATED.name
+def refusal(
+    stream: SystemStream, known: str, seen: str, policy: str = keys.RECREATED_REFUSE
+) -> ConfigError:
+    """Return why the job does not begin on ``stream`` as it is now, and what to do.
+
+    ``policy``: of the key; where it allows the topic, only a submission begins it.
+    """
+    key, begin = keys.JOB_INPUT_RECREATED.name, keys.RECREATED_BEGIN
+    how = "submit the job again" if policy == begin else f"write {key}={begin}"
     return ConfigError(
         key,
-        keys.RECREATED_REFUSE,
+        policy,
         f"input {stream} was {_RECREATED.format(now=seen, before=known)}, and what "
         "the job has committed, offsets and state, is of the topic before",
-        f"write {key}={keys.RECREATED_BEGIN} to keep the state and begin the new topic where "
+        f"{how} to keep the state and begin the new topic where "
         f"samza.offset.default says, or begin from nothing by run-job {OPTION}",
     )
 

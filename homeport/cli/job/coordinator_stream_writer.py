@@ -45,6 +45,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
     TaskModeManager,
 )
+from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName, host_of
 from homeport.job_coordinator.model.job_model import TaskMode
@@ -275,7 +276,8 @@ def _checked(
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
         check_model=require_model_here(
-            job.given, key, value, lambda line: warn([line]), previous_assignment(job.stream)
+            *(job.given, key, value, lambda line: warn([line])),
+            *(previous_assignment(job.stream), InputTopicManager(job.stream).ids()),
         ),
         also=also,
     )

@@ -22,9 +22,11 @@ from homeport.job_coordinator.config_change import (
     require_model,
     require_model_here,
 )
-from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.grouper.job_model_calculator import input_streams
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStream, SystemStreamPartition
+from homeport.job_coordinator.planning.input_watch import InputsSeen
 
 GOOD = Config(
     {
@@ -216,6 +218,27 @@ def test_keys_that_belong_together_are_one_change(monkeypatch: pytest.MonkeyPatc
         judge("stores.models.factory", None, change.after, also=dict.fromkeys(store))
 
 
+def test_an_input_whose_topic_was_recreated_meanwhile_is_refused_before_it_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The running job would not take it; where it may begin again, a submission does."""
+    counts_are(monkeypatch, flights=2, like=2)
+    both = "kafka.flights,kafka.like"
+    ids = {SystemStream("kafka", name): f"{name}-2" for name in ("flights", "like")}
+
+    def now(config: Config) -> InputsSeen:
+        return InputsSeen({}, {s: ids[s] for s in input_streams(config)})
+
+    monkeypatch.setattr(config_change, "inputs_now", now)
+    known = {**ids, SystemStream("kafka", "like"): "like-1"}
+    check = require_model_here(GOOD, "task.inputs", both, print, NOTHING, known)
+    check(GOOD)
+    wanted = GOOD.merged({"task.inputs": both})
+    with pytest.raises(ConfigError, match=r"kafka\.like was deleted and recreated"):
+        checked_change("task.inputs", both, GOOD, GOOD, has_state=True, check_model=check)
+    check(wanted.merged({"job.input.recreated": "begin"}))
+
+
 OUTPUT = {"task.outputs": "kafka.sums"}
 MODELS = {
     "task.inputs": "kafka.flights,kafka.models",
@@ -314,7 +337,7 @@ def test_what_run_job_takes_from_the_file_alone_is_written_there() -> None:
 def test_a_tools_model_is_made_of_what_its_operator_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka's address is the file's; a grouper that the stream alone names is not imported."""
     asked: list[Config] = []
-    monkeypatch.setattr(config_change, "require_model", lambda config, _: asked.append(config))
+    monkeypatch.setattr(config_change, "require_model", lambda config, *_: asked.append(config))
     servers = "systems.kafka.consumer.bootstrap.servers"
     lines: list[str] = []
     of_count = require_model_here(GOOD, "job.container.count", "3", lines.append)

@@ -16,7 +16,7 @@ from live_jobs import COUNT, IN, STORE
 from live_jobs import FILE as RUNNING
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.appmaster.job_model import publication
+from homeport.appmaster.job_model import input_acceptance, publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.model_change import ModelPlanner, first_model
@@ -52,6 +52,7 @@ from homeport.job_coordinator.model.job_model import (
     TaskMode,
 )
 from homeport.job_coordinator.planning import next_model
+from homeport.job_coordinator.planning.input_watch import InputsSeen
 
 FILE = RUNNING.merged({COUNT: "2", **STORE})
 STATE = {TaskName(f"Partition {n}"): n for n in range(4)}
@@ -159,6 +160,7 @@ def running(
     """The job after the slip; its input has four partitions."""
     counts: Mapping[SystemStream, int] = {IN: 4}
     monkeypatch.setattr(StreamMetadataCache, "partition_counts", lambda *_: counts)
+    monkeypatch.setattr(input_acceptance, "inputs_now", lambda _: InputsSeen(counts, {}))
     monkeypatch.setattr(next_model, "create_topics", lambda *_, **__: None)
     return Running(tmp_path, slip)
 

@@ -314,18 +314,29 @@ def test_an_input_that_would_move_state_is_refused_and_the_job_goes_on(
     assert count_of(job.changes[0]) == 2
 
 
-def test_an_input_that_was_recreated_while_the_job_did_not_read_it_is_refused(job: Job) -> None:
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ({}, "'refuse': input kafka.more was"),
+        ({"job.input.recreated": "begin"}, "before; submit the job again to keep the state"),
+    ],
+)
+def test_an_input_that_was_recreated_while_the_job_did_not_read_it_is_refused(
+    tmp_path: Path, key: dict[str, str], remedy: str
+) -> None:
     """What the job has committed of it is of the topic before; the job goes on without it."""
+    job = Job(tmp_path, FILE.merged(key))
     job.others, job.ids = {MORE: 6}, {IN: "id", MORE: "second"}
     InputTopicManager(job.stream).write({MORE: "first"})
     job.stream.catch_up()
 
     async def scene() -> None:
-        job.live.heard(FILE.merged({"task.inputs": "kafka.in,kafka.more"}))
+        job.live.heard(FILE.merged({"task.inputs": "kafka.in,kafka.more", **key}))
         await job.until(lambda: job.live.shown().fault is not None)
         await job.some_rounds()
 
     job.play(scene)
+    assert remedy in str(job.live.shown().fault)
     assert "kafka.more was deleted and recreated (its id is second" in str(job.live.shown().fault)
     assert job.ends == []
     assert job.changes == []

@@ -10,7 +10,7 @@ from live_jobs import COUNT, STORE
 from live_jobs import FILE as RUNNING
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.appmaster.job_model import publication
+from homeport.appmaster.job_model import input_acceptance, publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration, pending_line, read
 from homeport.appmaster.job_model.model_change import ModelPlanner, changed_containers, first_model
@@ -22,9 +22,11 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.planning import next_model
+from homeport.job_coordinator.planning.input_watch import InputsSeen
 from homeport.job_coordinator.status.shape import ShownKey
 
 IN, MORE, ALL = (SystemStream("kafka", name) for name in ("in", "more", "all"))
@@ -164,6 +166,24 @@ def test_a_new_attempt_begins_with_what_the_stream_says(monkeypatch: pytest.Monk
     counts.clear()
     with pytest.raises(ConfigError, match=r"kafka\.in"):
         first_model(Submitted(FILE, FILE), stream)
+
+
+def test_a_new_attempt_does_not_take_an_input_that_the_one_before_has_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its topic was recreated while the job did not read it: the job goes on, as it did."""
+    attempt = Attempt(tmp_path, FILE)
+    monkeypatch.setattr(next_model, "create_topics", lambda *_, **__: None)
+    monkeypatch.setattr(next_model, "counts_now", lambda _config: attempt.counts)
+    seen = InputsSeen(attempt.counts, {IN: "in", MORE: "second"})
+    monkeypatch.setattr(input_acceptance, "inputs_now", lambda _config: seen)
+    InputTopicManager(attempt.stream).write({MORE: "first"})
+    attempt.stream.write([wire.set_config("task.inputs", "kafka.in,kafka.more")])
+    attempt.stream.catch_up()
+    model = first_model(Submitted(FILE, FILE), attempt.stream)
+    assert model.partition_counts() == {IN: 4}
+    begin = FILE.merged({"job.input.recreated": "begin"})
+    assert MORE in first_model(Submitted(begin, begin), attempt.stream).partition_counts()
 
 
 def test_a_new_attempt_does_not_begin_with_other_tasks_than_the_state_was_made_by(
