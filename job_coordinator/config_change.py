@@ -83,7 +83,7 @@ class ConfigChange:
         diff = self.diff
         if diff.is_empty:
             return "it means what was in force before: nothing changes"
-        if diff.unread:
+        if diff == ConfigDiff(unread=diff.unread):
             return "no program reads it: nothing changes"
         if not is_running:
             return "used from the job's next start"
@@ -255,7 +255,7 @@ def checked_change(
     values |= {name: text for name, text in changes.items() if text is not None}
     after = Config({name: text for name, text in values.items() if text is not None})
     change = ConfigChange(present, after)
-    if is_unread(key):  # written by force: the running job leaves it out, whatever its value
+    if all(map(is_unread, changes)):  # by force: the running job leaves them out
         return change
     if has_state and change.diff.never_with_state:
         raise ConfigError(
@@ -300,7 +300,8 @@ def require_model_here(
     """Return a ``check_model`` of a tool, whose operator sets the key.
 
     Kafka is where ``file`` says; a grouper of the job's own is one that the operator names. With
-    another one ``warn`` gets a line, and no model is made. ``before``, ``topics``: what the job had last.
+    another one ``warn`` gets a line, and no model is made. ``before``, ``topics``: what the job had
+    last.
     """
     own = file if value is None else file.merged({key: value})
 

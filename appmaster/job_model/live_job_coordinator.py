@@ -221,7 +221,7 @@ class LiveJobCoordinator:
         known, found = self._topics.ids(), {s: t for s, t in seen.topic_ids.items() if s in new}
         policy = keys.JOB_INPUT_RECREATED.read(model.config)
         for stream in recreated(known, found):
-            raise refusal(stream, known[stream], found[stream], policy)
+            raise refusal(stream, known[stream], found[stream], str(policy))
         await self._computed(partial(self._topics.write, found))
         self._inputs.topic_ids |= found
         return True

@@ -1,8 +1,8 @@
 """Keys of a configuration that do nothing, and which key may have been meant.
 
 PURE. Four kinds: names of Samza's that have no effect here, or are refused; older names beside the
-present one; keys that are gone; and names that begin as ours do and are none. Any other unknown key is the user's own:
-it reaches the job's code, as in Samza.
+present one; keys that are gone; and names that begin as ours do and are none. Any other unknown
+key is the user's own: it reaches the job's code, as in Samza.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def warnings_about(config: Config, *names: str) -> tuple[str, ...]:
                 found.append(f"{name} has no effect: {key.name}, its present name, is set too")
             continue
         if name in REMOVED:
-            found.append(f"{name} is no key any more, and has no effect: {REMOVED[name]}; remove it")
+            found.append(
+                f"{name} is no key any more, and has no effect: {REMOVED[name]}; remove it"
+            )
             continue
         if samza_key is None:
             unknown.append(name)

@@ -57,9 +57,11 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
+from homeport.job_coordinator.grouper.one_time_configuration import require_leaders_use
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.metadata.topics import InputPartitionManager, InputTopicManager
@@ -199,17 +201,21 @@ def confirmed_stream(
 
     The block gets the stream and what ``fence_listed`` returns.
 
-    StopRequestedError: the order to stop came. OvertakenError: a newer epoch stands.
+    StopRequestedError: the order to stop came. OvertakenError: a newer epoch stands. ConfigError:
+    the leader of a standalone job has a file by which records go elsewhere.
     """
-    phase = context.phases.phase
-    with open_coordinator_stream(context.job) as stream:
+    phase, job = context.phases.phase, context.job
+    with open_coordinator_stream(job) as stream:
         with phase("kafka"):
-            await_kafka(context.job, context.stop)
+            await_kafka(job, context.stop)
         with phase("fence"):
             fenced = fence_listed(context)
         with phase("coordinator-stream"):
             stream.bootstrap()
         context.coordinator.confirm(stream, context.permit)
+        if context.permit.model:  # of a standalone processor, which has a file of its own
+            read = {ssp.system_stream for t in job.tasks for ssp in t.system_stream_partitions}
+            require_leaders_use(ConfigManager(stream).read(), job.config, read)
         yield stream, fenced
 
 

@@ -210,6 +210,8 @@ class JobPlanner:
             before = previous_assignment(stream, plan, readings)
             require_same_keys(ConfigManager(stream).read(), self._config, before)
             found = self._model(stream, before, present(readings.registrations))
+            if (line := given_up(before, found)) is not None:
+                _LOG.warning("%s", line)
             recorded = ConfigManager(stream).read()
             if recorded != self._config:
                 if (other := other_code(recorded, self._config)) is not None:
@@ -245,6 +247,22 @@ class JobPlanner:
         containers = {p: c for p, c in model.containers.items() if c.tasks}
         warn_of_missing_standbys(config, containers, {r.location for r in processors})
         return JobModel(config, containers)
+
+
+def given_up(before: PreviousAssignment, model: JobModel) -> str | None:
+    """Return the warning that the job reads some of its inputs no more; None: it reads them all.
+
+    A leader with an older file than the one before gives up what that one has added.
+    """
+    streams = {ssp.system_stream for own in before.task_partitions.values() for ssp in own}
+    gone = sorted(map(str, streams - model.partition_counts().keys()))
+    if not gone or not model.containers:
+        return None
+    return (
+        f"the job gives up its input {', '.join(gone)}, which the file of this processor lacks: "
+        "where it returns, it begins at its samza.offset.default; if the file is an older one, "
+        "give each processor the newer one"
+    )
 
 
 def other_code(recorded: Config, config: Config) -> str | None:

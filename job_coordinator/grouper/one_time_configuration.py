@@ -6,7 +6,7 @@ state of the job because it may re-shuffle input partitions to the containers."
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from homeport.config.config import Config
@@ -21,6 +21,7 @@ from homeport.config.settings.adjunct_section import (
 )
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.sections import TaskConfig
+from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, counts_of
@@ -31,9 +32,10 @@ _Partitions = frozenset[SystemStreamPartition]
 _RESET = "begin from nothing by run-job --reset-state"
 _NO_CHANGELOG = "and a task of new inputs alone has no partition of the changelogs"
 _FEWER = (
-    "give it {} partitions, as many as the job has tasks, or fewer, or a multiple; with a grouper "
+    "give it {} partitions, as many as the job has tasks, or fewer{}; with a grouper "
     f"that makes tasks of each input, broadcast it; or {_RESET}"
 )
+_MULTIPLE = ", or a multiple"
 _NO_READER = "and nothing would read that state any more"
 _NONE_STAYS = "and none of the inputs that made its state would stay"
 
@@ -55,7 +57,7 @@ def changed_use(running: Config, wanted: Config) -> ConfigError | None:
     """Return the error of an input that stays, and whose records go elsewhere; None: none.
 
     Its committed position counts for the former use: a store, or the tasks, would lack what is
-    before it.
+    before it. A store with bootstrap lacks nothing: it begins at the oldest record.
     """
     before, after = AdjunctsConfig.of(running), AdjunctsConfig.of(wanted)
     for stream in sorted({*all_inputs(running)} & {*all_inputs(wanted)}):
@@ -63,15 +65,37 @@ def changed_use(running: Config, wanted: Config) -> ConfigError | None:
         named = new or old
         if named is None or (old and old.name) == (new and new.name):
             continue
+        if new is not None and new.is_bootstrap:
+            continue
         return ConfigError(
             named.input_key,
             str(stream) if new else None,
             f"the stream is an input already, and its records go to {_reader(old)}: {_reader(new)} "
             "would lack those before the committed position",
-            "take the input away first, and add it again with its new use in a second change; or "
-            "read a copy of it, a topic of another name",
+            "run the job without the input, and add it again with its new use in a second change; "
+            "or read a copy of it, a topic of another name",
         )
     return None
+
+
+def require_leaders_use(leaders: Config, own: Config, streams: Collection[SystemStream]) -> None:
+    """Require that records of ``streams`` go where the leader's file lets them go.
+
+    A processor computes with its own file, and with the partitions that the leader has given it.
+    ConfigError: a stream fills a store by one file alone, or another store.
+    """
+    theirs, ours = AdjunctsConfig.of(leaders), AdjunctsConfig.of(own)
+    for stream in sorted(streams):
+        wanted, found = theirs.of_stream(stream), ours.of_stream(stream)
+        named = wanted or found
+        if named is not None and (wanted and wanted.name) != (found and found.name):
+            raise ConfigError(
+                named.input_key,
+                str(stream) if found else None,
+                f"by the file of this processor its records go to {_reader(found)}, by the "
+                f"leader's to {_reader(wanted)}",
+                "give all processors the same file, then start this one again",
+            )
 
 
 def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | None:
@@ -93,6 +117,7 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | 
         counts_of(ssp for ssps in after.values() for ssp in ssps),
         _makers_of_state(model.config),
         len(before.task_partitions),
+        expands=keys.JOB_SSP_INPUT_EXPANSION_ENABLED.read(model.config),
     )
     for name in names:
         old, new = before.task_partitions.get(name), after.get(name)
@@ -109,19 +134,21 @@ class _Streams:
     """The inputs of all tasks when the state was made, and now.
 
     Shapes: ``before``, ``now`` {stream: its partitions}. ``makers``: of ``_makers_of_state``;
-    ``tasks``: how many there were.
+    ``tasks``: how many there were; ``expands``: whether a multiple of them has place in them.
     """
 
     before: Mapping[_Stream, int]
     now: Mapping[_Stream, int]
     makers: frozenset[_Stream]
     tasks: int
+    expands: bool
 
     def why_other(self, old: _Partitions | None, new: _Partitions | None) -> tuple[str, ...] | None:
         """Return why a task is another one, perhaps with a remedy; None: it is the same."""
         if old is None or new is None:
             if new is not None and not _of(new, self.before):
-                return _NO_CHANGELOG, _FEWER.format(self.tasks)
+                multiple = _MULTIPLE if self.expands else ""
+                return _NO_CHANGELOG, _FEWER.format(self.tasks, multiple)
             if old is not None and not _of(old, self.now):
                 return _NO_READER, f"leave an input with its partition, or {_RESET}"
             return ()

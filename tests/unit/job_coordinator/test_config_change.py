@@ -218,6 +218,18 @@ def test_keys_that_belong_together_are_one_change(monkeypatch: pytest.MonkeyPatc
         judge("stores.models.factory", None, change.after, also=dict.fromkeys(store))
 
 
+def test_a_key_that_no_program_reads_hides_no_other_key_of_its_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By force it is written; what comes with it is checked, and is what the change means."""
+    counts_are(monkeypatch, flights=2)
+    judge = partial(checked_change, "task.comit.ms", "1", GOOD, GOOD, has_state=True)
+    with pytest.raises(ConfigError, match="the input stream must exist"):
+        judge(check_model=require_model, also={"task.inputs": "kafka.flights,kafka.none"})
+    change = judge(check_model=require_model, also={"task.commit.ms": "70"})
+    assert "its containers" in change.meaning(is_running=True)
+
+
 def test_an_input_whose_topic_was_recreated_meanwhile_is_refused_before_it_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

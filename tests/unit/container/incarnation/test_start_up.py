@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from small_jobs import LOGGED, context_in, job_of
+from small_jobs import LOGGED, context_in, job_of, store_keys
 from stream_in_memory import InMemoryCoordinatorStream
 
+from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
@@ -34,6 +37,7 @@ from homeport.container.progress.transaction_plan import Changes
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
@@ -82,6 +86,30 @@ def test_the_events_of_a_standby_name_its_active(
     assert {
         k: v for k, v in event.items() if k in {"processor_role", "active_processor_id"}
     } == role
+
+
+def test_a_processor_with_another_file_than_the_leader_begins_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the leader's file the input fills a store; a container on YARN has no file of its own."""
+    stream = InMemoryCoordinatorStream()
+    fills = store_keys("planes", adstore_input="elsewhere.in")
+    leaders = {**KEYS, **fills, "task.inputs": "elsewhere.in, elsewhere.more"}
+    ConfigManager(stream).replace(leaders, "leader")
+    opened = SimpleNamespace(bootstrap=stream.catch_up, latest=stream.latest)
+    monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _job: nullcontext(opened))
+    monkeypatch.setattr(start_up, "await_kafka", lambda *_: None)
+    coordinator = SimpleNamespace(confirm=lambda *_: None)
+    permit = Permit(Incarnation(ProcessorId("0"), 4), 7, ())
+    context = context_in(tmp_path, _job(), permit, coordinator=coordinator)
+    with start_up.confirmed_stream(context, lambda _: 5) as (_, fenced):
+        assert fenced == 5
+    context = context_in(tmp_path, _job(), replace(permit, model="m"), coordinator=coordinator)
+    with (
+        pytest.raises(ConfigError, match=r"stores\.planes\.adstore\.input is missing: by"),
+        start_up.confirmed_stream(context, lambda _: 5),
+    ):
+        pytest.fail("it has begun")
 
 
 def test_kafka_is_waited_for_in_every_system_that_the_job_uses(

@@ -20,15 +20,17 @@ from homeport.container.standalone.planner import (
     JobPlanner,
     KeptStream,
     _require_own,
+    given_up,
     other_code,
     standbys_before,
     warn_of_missing_standbys,
 )
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import ContainerModel
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
 from homeport.job_coordinator.standalone.plan import Member, Standby
 from homeport.job_coordinator.standalone.protocol import Computed
 from homeport.job_coordinator.zookeeper.tree import Readings
@@ -180,6 +182,23 @@ def test_a_job_that_has_run_elsewhere_is_refused(recorded: str, own: str, line: 
     config = Config({"job.name": "j", "job.default.system": "kafka", FACTORY: own})
     with pytest.raises(ConfigError, match=line):
         _require_own(stream, config, 4)
+
+
+def test_a_leader_whose_file_lacks_an_input_names_it() -> None:
+    """Perhaps the file is an older one; the input would return at its default."""
+    own = ProcessorId("p")
+    both, one = task_of(0, "kafka.in", "kafka.more"), task_of(0)
+    before = PreviousAssignment(
+        task_partitions={both.task_name: frozenset(both.system_stream_partitions)}
+    )
+
+    def line(*tasks: TaskModel) -> str | None:
+        container = ContainerModel(own, {task.task_name: task for task in tasks})
+        return given_up(before, JobModel(Config({}), {own: container} if tasks else {}))
+
+    assert "gives up its input kafka.more, which the file of this processor" in str(line(one))
+    assert line(both) is None
+    assert line() is None  # no processor has tasks now
 
 
 @pytest.mark.parametrize(

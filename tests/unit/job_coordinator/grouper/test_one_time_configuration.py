@@ -22,6 +22,7 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
     changed_use,
     has_state,
     refusal,
+    require_leaders_use,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -259,6 +260,15 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> InMemoryCoordinatorStream:
     return made
 
 
+def test_a_multiple_is_a_remedy_only_where_it_finds_place_in_the_tasks() -> None:
+    """That is, where inputs expand into the tasks that there are."""
+    fixed = BOTH.merged({"job.systemstreampartition.input.expansion.enabled": "false"})
+    found = str(changed_tasks(BEFORE, model(fixed, {"in": 4, "more": 8})))
+    assert "as many as the job has tasks, or fewer; with a grouper" in found
+    found = str(changed_tasks(BEFORE, model(BOTH, {"in": 4, "more": 7})))
+    assert "as many as the job has tasks, or fewer, or a multiple; with a grouper" in found
+
+
 def test_the_same_job_again_is_no_change(stream: InMemoryCoordinatorStream) -> None:
     """Nothing is written, whatever is found."""
     written = len(stream.log)
@@ -304,6 +314,28 @@ def test_an_input_that_stays_keeps_its_reader(before: str, after: str, line: str
     ]
     fault = changed_use(*(config(**ADJUNCT, **more) for more in filled))
     assert str(line) in str(fault)
+
+
+def test_a_store_that_begins_at_the_oldest_record_may_take_an_input_over() -> None:
+    """It lacks nothing; the tasks would, and so would a store without bootstrap."""
+    tasks, store = config(**ADJUNCT), config(**ADJUNCT, stores_x_adstore_input="kafka.a")
+    assert changed_use(tasks, store) is not None
+    whole = store.merged({"systems.kafka.streams.a.samza.bootstrap": "true"})
+    assert changed_use(tasks, whole) is None
+    assert changed_use(whole, tasks) is not None
+
+
+def test_a_processor_whose_file_gives_an_input_another_reader_is_refused() -> None:
+    """Its tasks would get records that fill a store; other inputs are no matter of its."""
+    tasks, store = config(**ADJUNCT), config(**ADJUNCT, stores_x_adstore_input="kafka.a")
+    a, b = SystemStream("kafka", "a"), SystemStream("kafka", "b")
+    for leader, own in ((tasks, tasks), (store, store)):
+        require_leaders_use(leader, own, {a, b})
+    require_leaders_use(store, tasks, {b})
+    with pytest.raises(ConfigError, match="the tasks, by the leader's to store 'x'; give all"):
+        require_leaders_use(store, tasks, {a, b})
+    with pytest.raises(ConfigError, match="to store 'x', by the leader's to the tasks; give all"):
+        require_leaders_use(tasks, store, {a})
 
 
 def test_a_changed_key_is_one_line_with_old_new_and_remedy(
