@@ -185,6 +185,7 @@ def test_an_input_that_is_new_to_the_job_begins_by_its_default() -> None:
         attempt.supervisor.kill()
         scene.kill_all("a")
         scene.run(1000)
+        scene.configure("task.inputs", "kafka.in,kafka.more")
         world.config = world.config.merged({"task.inputs": "kafka.in,kafka.more"})
         scene.attempt(submission=2, host="am2")
         scene.until_started("0@3")
