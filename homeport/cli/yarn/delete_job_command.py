@@ -122,11 +122,12 @@ def _carried_out(store: CoordinatorStreamStore, end: JobEnd, *, as_json: bool) -
         with taking_over(end.config, rank, ResetPhase.DELETING) as (stream, _):
             try:
                 end.require_at_rest()
+                end.fence_standalone()
+                end.look()
+                end.record()
             except HomeportError:
                 StateResetManager(stream).restore(former)
                 raise
-            end.fence_standalone()
-            end.look()
             newest = partial(submission_claim.require_newest, store, claim)
             return _print(end.carry_out(newest), as_json=as_json)
     except BaseException:

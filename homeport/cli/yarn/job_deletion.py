@@ -228,12 +228,15 @@ class JobEnd:
         yield self._coordinator(Outcome.WOULD_BE)
         yield from self._elsewhere()
 
+    def record(self) -> None:
+        """Record in the Kafka that the job is deleted; ConfigError: Kafka refuses to."""
+        DeletedJobs(self.config, TIMEOUT_S).write(self.deleted)
+
     def carry_out(self, require_newest: Callable[[], None]) -> Iterator[Ended]:
         """Delete all but the coordinator stream, and yield what became of each.
 
         ``require_newest`` raises where another submission has begun since.
         """
-        DeletedJobs(self.config, TIMEOUT_S).write(self.deleted)
         yield from self._topics(require_newest)
         if self.nodes is not None and self.nodes.delete():
             yield self._tree(Outcome.DELETED)

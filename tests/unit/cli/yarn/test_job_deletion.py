@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jobs_at_hand import application_of, job_at_hand
@@ -16,7 +17,7 @@ from homeport.appmaster.yarn.hadoop_files import FileFacts
 from homeport.cli.host.deleted_state import clean_command_of, own_folders_of
 from homeport.cli.host.job_on_host import JobFolder
 from homeport.cli.options import NamedJob
-from homeport.cli.yarn import job_deletion
+from homeport.cli.yarn import delete_job_command, job_deletion, submission_claim
 from homeport.cli.yarn.job import Job
 from homeport.cli.yarn.job_deletion import Ended, JobEnd, Kind, Outcome, other_jobs
 from homeport.config.config import Config
@@ -25,10 +26,12 @@ from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
+from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, Rank, processor_epoch_message
 from homeport.job_coordinator.metadata.lifecycle import StopManager
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from homeport.job_coordinator.metadata.topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
@@ -153,6 +156,7 @@ def test_the_record_comes_first_and_the_stream_last(cluster: Cluster, tmp_path: 
     path = store_in(tmp_path, "j-1", "id-l")
     end = end_of([JobFolder(tmp_path / "j-1", tmp_path)])
     end.look()
+    end.record()
     outcomes = stated(end.carry_out(lambda: cluster.done.append("newest")))
     assert {outcome for _, _, outcome in outcomes} == {Outcome.DELETED}
     assert not path.exists()
@@ -175,10 +179,40 @@ def test_a_deletion_that_was_cut_off_goes_on(cluster: Cluster) -> None:
     del cluster.topics["log"]
     end = end_of()
     end.look()
+    end.record()
     assert [name for _, name, _ in stated(end.carry_out(lambda: None))] == [f"kafka.{CHECKPOINTS}"]
     assert cluster.done[0] == "recorded ('id-c', 'id-l') ('id-in',) ('nm1', 'nm2')"
     hosts = [name for kind, name, _ in stated(end.delete_stream()) if kind is Kind.HOST]
     assert hosts == ["nm1", "nm2"]  # no folder of this host is named
+
+
+def test_a_deletion_that_kafka_does_not_let_record_leaves_the_job_startable(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the user may make no topic; nothing is deleted."""
+    end = end_of()
+
+    @contextlib.contextmanager
+    def taking_over(
+        _: Config, rank: Rank, phase: ResetPhase
+    ) -> Iterator[tuple[CoordinatorStream, Config]]:
+        StateResetManager(end.stream).write(StateReset(rank.submission, phase))
+        end.stream.catch_up()
+        yield end.stream, CONFIG
+
+    def refused(_: DeletedJob) -> None:
+        raise ConfigError("topic", "__homeport_deleted_jobs", "Kafka refuses to make it", "")
+
+    monkeypatch.setattr(delete_job_command, "taking_over", taking_over)
+    monkeypatch.setattr(submission_claim, "take_number", lambda *_: 3)
+    monkeypatch.setattr(submission_claim, "withdraw", lambda *_: None)
+    monkeypatch.setattr(cluster, "write", refused)
+    store: Any = end.stream
+    with pytest.raises(ConfigError, match="Kafka refuses to make it"):
+        delete_job_command._carried_out(store, end, as_json=False)
+    end.stream.catch_up()
+    StateResetManager(end.stream).require_finished()
+    assert cluster.done == []
 
 
 def test_a_stream_without_a_configuration_is_deleted(cluster: Cluster) -> None:
