@@ -7,14 +7,15 @@ itself first. A field that JSON lacks has its default, and one that the class la
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import inspect as types
 
 from homeport.container.serde.evolution.avro_rules import Path, at
 
-_RECORDS = (types.DataclassType, types.StructType, types.TypedDictType)
+_RECORDS = (types.DataclassType, types.StructType, types.TypedDictType, types.NamedTupleType)
+_DICTS = (types.DictType, getattr(types, "FrozenDictType", types.DictType))
 _MANY = (types.ListType, types.SetType, types.FrozenSetType, types.VarTupleType)
 _EMPTY = (list, dict, set)
 """The factories of defaults that JSON may lack; the library writes what others make."""
@@ -47,7 +48,7 @@ def _describe(found: types.Type, known: dict[str, Any]) -> Any:  # noqa: ANN401 
         about = {type(found).__name__: _describe(found.item_type, known)} | _bounds(found)
     elif isinstance(found, types.TupleType):
         about = {"tuple": [_describe(part, known) for part in found.item_types]}
-    elif isinstance(found, types.DictType):
+    elif isinstance(found, _DICTS):
         parts = [_describe(part, known) for part in (found.key_type, found.value_type)]
         about = {"dict": parts} | _bounds(found)
     elif isinstance(found, types.EnumType):
@@ -72,6 +73,8 @@ def _bounds(found: types.Type) -> dict[str, Any]:
 
 def _describe_record(found: Any, known: dict[str, Any]) -> str:  # noqa: ANN401 - one of _RECORDS
     name = f"{found.cls.__module__}.{found.cls.__qualname__}"
+    if arguments := get_args(found.cls):  # of a generic class
+        name = f"{name}{list(arguments)}"
     if name in known:
         return name
     known[name] = about = {}
@@ -84,6 +87,8 @@ def _describe_record(found: Any, known: dict[str, Any]) -> str:  # noqa: ANN401 
         value = getattr(found, trait, None)
         if value is not None and value is not False:
             about[trait] = value
+    if isinstance(found, types.NamedTupleType):
+        about["array_like"] = True
     return name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from dataclasses import dataclass, field, make_dataclass
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 import msgspec
 import pytest
@@ -170,6 +170,23 @@ class _TaggedToo(msgspec.Struct, tag="u"):
     a: int
 
 
+T = TypeVar("T")
+
+
+class _Point(NamedTuple):
+    x: int
+    y: int
+
+
+class _TurnedPoint(NamedTuple):
+    y: int
+    x: int
+
+
+class _Box(msgspec.Struct, Generic[T]):
+    v: T
+
+
 def _row_of(*fields: Any) -> type:  # noqa: ANN401 - as of defstruct
     return msgspec.defstruct("_Of", fields, array_like=True)
 
@@ -215,6 +232,13 @@ Bounded = msgspec.Meta(ge=0)
             _row_of(("a", _class(("x", int)))),
             _row_of(("a", _class(("x", str)))),
             "field a.x: int is no str",
+        ),
+        (_class(("a", _Point)), _class(("a", _TurnedPoint)), "field a: an array_like class"),
+        (_class(("a", _Point)), _class(("a", _Point)), None),
+        (
+            _class(("a", _Box[int]), ("b", _Box[str])),
+            _class(("a", _Box[int]), ("b", _Box[int])),
+            "field b.v: str is no int",
         ),
         (_OmitsTime, _OmitsTime, None),
         (_Unset, _class(("a", int, field(default=1))), "field a: where older values lack it"),
