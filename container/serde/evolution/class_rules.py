@@ -77,7 +77,8 @@ def _describe_record(found: Any, known: dict[str, Any]) -> str:  # noqa: ANN401 
         name = f"{name}{list(arguments)}"
     if name in known:
         return name
-    known[name] = about = {}
+    about: dict[str, Any] = {}
+    known[name] = about
     settings = getattr(found.cls, "__struct_config__", None)
     omits = bool(settings and settings.omit_defaults)
     about["fields"] = {

@@ -86,6 +86,20 @@ class Job:
                 "stop it by --operation=kill, or give this job another job.id",
             )
 
+    def require_no_namesake(self) -> None:
+        """Require that YARN runs no application of the job's name but Homeport's own.
+
+        ConfigError: it does: perhaps the job, as Samza has submitted it.
+        """
+        for other in self.yarn.applications(self.name):
+            if other.is_active and not _has_job_tag(other):
+                raise keys.JOB_NAME.error(
+                    JobConfig.of(self.config).name,
+                    f"YARN runs {other.application_id} ({other.state}) of the name {self.name!r}, "
+                    "which Homeport has not submitted: it may be the job, as Samza's",
+                    "stop it first",
+                )
+
     def ended_applications(self, stream: CoordinatorStream) -> list[str]:
         """Return its applications that have ended, also those that YARN has forgotten.
 

@@ -149,6 +149,7 @@ class JobEnd:
         require_no_migration(ConfigManager(self.stream).read())
         if self.yarn is not None:
             self.yarn.require_not_running(self.stream)
+            self.yarn.require_no_namesake()
         if self.nodes is not None:
             require_none_registered(self.job.name, self.nodes.read().processors)
         running = running_job(self.config, self.stream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -290,6 +290,16 @@ def test_a_job_that_runs_is_not_at_rest(cluster: Cluster, monkeypatch: pytest.Mo
     monkeypatch.setattr(job_deletion, "running_job", lambda *_: "the running job, x at y")
     with pytest.raises(ConfigError, match="the job runs: it is the running job, x at y"):
         end_of().require_at_rest()
+    assert cluster.done == []
+
+
+def test_a_job_that_samza_runs_is_not_deleted(cluster: Cluster) -> None:
+    """Its coordinator stream has the same name and form, and its application no tag."""
+    samzas = replace(application_of(CONFIG, 7), tags=frozenset())
+    with pytest.raises(ConfigError, match="YARN runs application_1_7"):
+        end_of(yarn=job_at_hand(CONFIG, None, samzas)).require_at_rest()
+    ended = replace(samzas, state="KILLED")
+    end_of(yarn=job_at_hand(CONFIG, None, ended)).require_at_rest()
     assert cluster.done == []
 
 
