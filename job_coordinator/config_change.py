@@ -56,8 +56,8 @@ _FOUNDS: Mapping[str, Key] = {"store": keys.STORE_FACTORY, "system": keys.SYSTEM
 """{kind of thing: the key that gives the job one}."""
 _IN_THE_FILE = "change it in the properties file"
 _CATCH_UP = keys.JOB_COORDINATOR_CATCH_UP_INTERVAL_MS
-_INPUTS = (keys.TASK_INPUTS.name, keys.TASK_BROADCAST_INPUTS.name)
-_SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.name, *_INPUTS)
+INPUTS = (keys.TASK_INPUTS.name, keys.TASK_BROADCAST_INPUTS.name)
+_SHAPES_MODEL = (keys.JOB_CONTAINER_COUNT.name, keys.TASK_NAME_GROUPER_FACTORY.name, *INPUTS)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class ConfigChange:
         what = ""
         if diff.restarts_containers:
             what = f": its containers restart{self._how(is_at_once=is_at_once)}{which}"
-        elif any(name in _INPUTS for name in diff.live):
+        elif any(name in INPUTS for name in diff.live):
             what = ": containers whose tasks get or lose an input restart"
         return f"the running job takes it {within}{what}"
 

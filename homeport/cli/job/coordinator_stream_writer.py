@@ -26,6 +26,7 @@ from homeport.config.secret_names import has_secret, shown_value
 from homeport.job_coordinator.config_change import (
     AT_ONCE,
     FORCE,
+    INPUTS,
     ConfigChange,
     check_deletion,
     check_key,
@@ -170,14 +171,18 @@ def _write(
         warnings = placement_warnings(job, message)
     warn(warnings)
     what = f"{job.topic}: {message.type} {message.key}"
-    if message.is_tombstone and message.key not in job.stream.latest(message.type):
+    changed = (message, *how.more)
+    if all(m.is_tombstone and m.key not in job.stream.latest(m.type) for m in changed):
         return f"{what} was not there; nothing changes"
     note_meaning(meaning)
     if how.is_dry_run:
         return "nothing was written"
-    # A reader of the first few refuses them: what they need comes with the last.
     messages = [*how.more, *messages_for(message, TaskAssignmentManager(job.stream))]
     if message.type == MessageType.SET_CONFIG:
+        # A reader of the first few refuses them: an input comes last, and goes first. Without its
+        # store its records would be those of the tasks.
+        goes = any(m.is_tombstone for m in messages)
+        messages.sort(key=lambda m: (m.key in INPUTS) is not goes)
         orders, value = RollingRestartManager(job.stream), message.value("value")
         messages += orders.at_once_messages(message.key, value, is_at_once=how.is_at_once)
     job.stream.write(messages)

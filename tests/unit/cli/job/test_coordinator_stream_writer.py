@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from small_jobs import KEYS
+from small_jobs import KEYS, store_keys
 from statuses import status_of
 from stream_in_memory import InMemoryCoordinatorStream
 from typer.testing import CliRunner
@@ -25,6 +25,8 @@ from homeport.cli.job.coordinator_stream_writer import (
 from homeport.cli.job.job_view import JobView, RunningJob
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.config.settings.adjunct_section import streams_of_tasks
+from homeport.config.settings.validation import validate
 from homeport.job_coordinator import config_change
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
@@ -109,6 +111,48 @@ def test_the_further_keys_of_a_change_are_written_before_the_key(
     _write(view, wire.tombstone("set-config", "task.inputs"), How(also=dict.fromkeys(store)), print)
     stream.catch_up()
     assert ConfigManager(stream).written() == Config()
+
+
+@pytest.mark.parametrize("named", ["task.inputs", "stores.more.factory"])
+def test_no_part_of_a_change_gives_the_tasks_what_fills_a_store(
+    monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """Whichever key is named first; a tool that was killed has its change made by the next one."""
+    counts = {SystemStream("kafka", name): 2 for name in ("in", "more")}
+    monkeypatch.setattr(config_change, "counts_now", lambda _config: counts)
+    file = Config({**KEYS, "task.inputs": "kafka.in"})
+    comes = {
+        "task.inputs": "kafka.in,kafka.more",
+        **store_keys("more", "string", factory="in-memory", adstore_input="kafka.more"),
+    }
+    goes: dict[str, str | None] = {**dict.fromkeys(comes), "task.inputs": "kafka.in"}
+    written = [wire.set_config(k, v) for k, v in file.items()]
+    for change in (comes, goes, comes, dict.fromkeys(comes)):
+        stream = InMemoryCoordinatorStream()
+        stream.write(written)
+        stream.catch_up()
+        before, more = len(stream.log), {k: v for k, v in change.items() if k != named}
+        value = change[named]
+        kind = WritableType.SET_CONFIG
+        first = wire.tombstone(kind, named) if value is None else wire.set_config(named, value)
+        _write(JobView(file, "topic", stream, None), first, How(also=more), list[str]().append)
+        stream.catch_up()
+        after = ConfigManager(stream).read()
+        for count in range(before + 1, len(stream.log)):
+            part = InMemoryCoordinatorStream()
+            part.log.extend(stream.log[:count])
+            part.catch_up()
+            config = ConfigManager(part).read()
+            try:
+                validate(config)
+            except ConfigError:
+                pass
+            else:
+                assert SystemStream("kafka", "more") not in streams_of_tasks(config)
+            _write(JobView(file, "topic", part, None), first, How(also=more), list[str]().append)
+            part.catch_up()
+            assert ConfigManager(part).read() == after
+        written = [wire.set_config(k, v) for k, v in after.items()]
 
 
 STATUS: dict[str, Any] = {
