@@ -53,7 +53,7 @@ from homeport.config.system_stream import SystemStream, is_topic_name
 
 _LABEL = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z_-]{0,254}")
 _ANOTHER_KEY = (
-    "where tasks are to read what they send, by another key, set task.repartition.<name> and send "
+    "where tasks read what they send, by another key, set task.repartition.<name> and send "
     "to that name"
 )
 _STORE_NAME = re.compile(r"[a-zA-Z0-9._-]+")

@@ -40,7 +40,7 @@ class Purging:
     def due(self, now_s: float) -> dict[SystemStreamPartition, int]:
         """Return what to ask for now: {partition: the offset before which nothing is needed}.
 
-        Empty: nothing. Else each partition is to be ``answered``.
+        Empty: nothing. Else call ``answered`` for each partition.
         """
         if self._asked or now_s < self._next_s:
             return {}

@@ -75,7 +75,7 @@ class StoreMeta:
 
     ``changelog`` is system, stream and partition in words; ``topic_id`` is the broker's id of the
     topic, which a recreated topic does not get again. ``ssps`` are the task's, in words, sorted:
-    some may come and go, as the store is what the changelog says.
+    some may come and go, as the changelog alone makes the store.
     ``at_head``: when the store was last known to have all records of the changelog.
     ``delete_retention_ms``: how long the changelog kept deletions by then; None: not known.
     ``forms``: the serdes of keys and of values, each with the fingerprint of its schema; None: not

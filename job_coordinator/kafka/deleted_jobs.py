@@ -1,8 +1,8 @@
 """The jobs that ``homeport delete-job`` has ended: one compacted topic of each Kafka.
 
-The directories of a job's stores are on hosts that the command does not reach. The record says that
-the job is gone, and the ids of its topics: a directory whose own file has such an id is of this job
-and of no other. It outlives the job, as a host may be away for long.
+The directories of a job's stores are on hosts that the command does not reach. The record has the
+ids of the topics that are gone: a directory whose own file has such an id is of this job and of no
+other. It outlives the job, as a host may be away for long.
 """
 
 from __future__ import annotations

@@ -31,10 +31,10 @@ def offsets_go_on(run: Run) -> Iterator[str]:
     """Check that each input partition goes on where the last committed transaction ended.
 
     After a reset of the state, or of an input that starts again, any place is correct, as it is
-    when an input returns that a container has reported as left. Where a container says that its
+    when an input returns that a container has reported as left. Where a container reports that its
     input was lost, or that it is configured to begin elsewhere, so is the place that it names.
-    Where it says that an operator has set its checkpoint, that place alone is. Where transactions
-    in between may be gone, any later place is.
+    Where it reports that an operator has set its checkpoint, that place alone is. Where
+    transactions in between may be gone, any later place is.
     """
     places: dict[str, _Place] = {}
     left = _begun_anew(run)

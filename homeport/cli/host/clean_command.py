@@ -61,8 +61,8 @@ def clean(
     and stores that the job no longer has, and checkpoint directories of Samza's. Whether a store
     has an OFFSET makes no difference: its age is that of its newest file. Each directory is judged
     again, and removed, under its lock. Of a job that homeport delete-job has ended, all goes whose
-    own file names a topic of the job. What cannot be removed is said, and the rest goes on; exit
-    code 1. Freed bytes are what the disk gets back.
+    own file names a topic of the job. A line names what cannot be removed, and the rest goes on;
+    exit code 1. Freed bytes are what the disk gets back.
 
     Other jobs' directories are not looked at, but with --all-jobs: then each folder below --base is
     judged by the coordinator stream of its job, in the Kafka of the file, or by the record that

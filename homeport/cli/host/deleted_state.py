@@ -20,7 +20,7 @@ from homeport.container.storage.cleaner import Limit, judge_deleted, remove_empt
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob
 
 GRACE_MS = 7 * 86_400_000
-"""The age of a directory of which only the name of the changelog says whose it is."""
+"""The age of a directory that only the name of its changelog assigns to a job."""
 
 
 def own_folders_of(job: JobConfig, bases: list[Path] | None) -> list[JobFolder]:

@@ -66,7 +66,7 @@ def delete_job(
     names. Refused while anything of the job runs. A deletion that was cut off is finished by the
     same command, and nothing starts the job meanwhile. On other hosts directories are removed
     there, by the command that the line of the host has, or by homeport clean --all-jobs. Exit code
-    3: all is done that can be done from here, and something is left, as its line says.
+    3: all is done that can be done from here, and something is left, as its line shows.
     """
     config = named.config()
     command, folders = clean_command_of(named), own_folders_of(JobConfig.of(config), base)

@@ -2,7 +2,7 @@
 
 Order, each step safe to be done again, as a command that is killed leaves the rest to the next one:
 
-1. the coordinator stream says that the job is being deleted: nothing starts any more
+1. the coordinator stream records the deletion: nothing starts any more
 2. as in a reset of the state (safety S4), the rank of an AM attempt is taken, all epochs are
    raised, all incarnations are fenced; whether anything runs is looked at once more
 3. the Kafka gets the record of the deleted job, by which its directories are known on any host
@@ -98,7 +98,7 @@ class Ended(Struct, frozen=True):
 
     kind: Annotated[Kind, about("what it is")]
     name: Annotated[str, about("its name, path or address")]
-    outcome: Annotated[Outcome, about("left: still to be done, as the reason says")]
+    outcome: Annotated[Outcome, about("left: still to be done, for the reason given")]
     reason: Annotated[str, about("why")]
 
     def shown(self) -> Ended:

@@ -109,7 +109,7 @@ def taking_over(
 ) -> Iterator[tuple[CoordinatorStreamStore, Config]]:
     """Yield the job's stream, which ``rank`` alone writes, and what the job ran with.
 
-    The stream says before that ``phase`` has begun; afterwards no incarnation that was ever
+    The stream records first that ``phase`` has begun; afterwards no incarnation that was ever
     permitted commits anything. Errors as of ``reset``.
     """
     with stream_of(config, rank) as stream:
