@@ -19,6 +19,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.validation import validate
+from homeport.job_coordinator.config_change import INPUTS
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -184,21 +185,42 @@ def first_model(
     """Return the JobModel that an attempt begins with; create its topics.
 
     If the stream's configuration gives none, as after a mistake in a value, use the submission's: a
-    running job does not fail by that mistake, so a new attempt must not either.
+    running job does not fail by that mistake, so a new attempt must not either. Inputs and stores
+    that the running job has got or given up stay so, if the mistake is elsewhere: a start without
+    an input drops its positions.
 
     ``is_submission``: whether this is the first attempt of its submission.
 
     ConfigError: the submission's configuration gives none either.
     UnavailableError: Kafka did not answer.
     """
-    try:
-        config = live_configuration.read(submitted, ConfigManager(stream).deployed()).config
-        if input_streams(config) != input_streams(submitted.config):
-            InputAcceptance(config, stream).check()
-        return _first(config, stream, is_submission=is_submission)
-    except ConfigError as error:
-        log.error("the configuration of the submission is used: %s", error)  # noqa: TRY400 - one line says it all
+    deployed = ConfigManager(stream).deployed()
+    for wanted, instead in (
+        (deployed, "inputs and stores alone are used of the coordinator stream"),
+        (_inputs_of(deployed, submitted.config), "the configuration of the submission is used"),
+    ):
+        try:
+            config = live_configuration.read(submitted, wanted).config
+            if input_streams(config) != input_streams(submitted.config):
+                InputAcceptance(config, stream).check()
+            return _first(config, stream, is_submission=is_submission)
+        except ConfigError as error:
+            log.error("%s: %s", instead, error)  # noqa: TRY400 - one line says it all
     return _first(submitted.config, stream, is_submission=is_submission)
+
+
+def _inputs_of(stream: Config, submitted: Config) -> Config:
+    """Return ``submitted`` with the inputs, systems and stores of ``stream``."""
+    return Config(
+        {
+            **{k: v for k, v in submitted.items() if not _is_of_inputs(k)},
+            **{k: v for k, v in stream.items() if _is_of_inputs(k)},
+        }
+    )
+
+
+def _is_of_inputs(key: str) -> bool:
+    return key in INPUTS or key.startswith(("stores.", "systems."))
 
 
 def _first(config: Config, stream: CoordinatorStream, *, is_submission: bool) -> JobModel:

@@ -168,6 +168,24 @@ def test_a_new_attempt_begins_with_what_the_stream_says(monkeypatch: pytest.Monk
         first_model(Submitted(FILE, FILE), stream)
 
 
+def test_a_mistake_in_a_key_takes_no_input_from_a_new_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The running job has got one since its submission; a start without it drops its positions."""
+    file = FILE.merged(STORE)
+    attempt = Attempt(tmp_path, file.merged({"task.inputs": "kafka.in,kafka.more"}))
+    monkeypatch.setattr(next_model, "create_topics", lambda *_, **__: None)
+    monkeypatch.setattr(next_model, "counts_now", lambda _config: attempt.counts)
+    seen = InputsSeen(attempt.counts, {IN: "in", MORE: "more"})
+    monkeypatch.setattr(input_acceptance, "inputs_now", lambda _config: seen)
+    both = {**file, "task.inputs": "kafka.in,kafka.more"}
+    attempt.stream.write([wire.set_config(k, v) for k, v in {**both, COUNT: "50"}.items()])
+    attempt.stream.catch_up()
+    model = first_model(Submitted(file, file), attempt.stream)
+    assert model.partition_counts() == {IN: 4, MORE: 4}
+    assert model.config[COUNT] == file[COUNT]
+
+
 def test_a_new_attempt_does_not_take_an_input_that_the_one_before_has_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
