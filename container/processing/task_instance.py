@@ -235,6 +235,7 @@ class Context:
         self.partitions = partitions
         self._config = dict(config)
         self._stores = dict(stores)
+        self._repartitions: dict[str, str] | None = None
         self._requests: Requests | None = None
         self.send: Callable[..., None] = _refuse_send
 
@@ -280,7 +281,10 @@ class Context:
         Raises:
             KeyError: there is no such repartition; the message names the existing ones.
         """
-        found = {own.name: own.stream.stream for own in repartitions(Config(self._config))}
+        found = self._repartitions
+        if found is None:  # code may ask at each record
+            found = {own.name: own.stream.stream for own in repartitions(Config(self._config))}
+            self._repartitions = found
         if name not in found:
             known = ", ".join(found) or "none"
             raise KeyError(f"no repartition {name!r} is configured; known: {known}")

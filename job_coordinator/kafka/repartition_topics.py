@@ -7,7 +7,7 @@ creation, as it decides which task has a key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -26,6 +26,8 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.kafka.topics import FoundTopic, TopicAdmin, TopicSpec
 from homeport.job_coordinator.metadata.state_reset import OPTION
 from homeport.job_coordinator.metadata.topics import InputTopicManager
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _REPLICATION = 2
 """Replicas of a topic for which no key sets their number, as of a changelog."""
@@ -145,6 +147,31 @@ class RepartitionTopics:
                     f"{keys.JOB_INPUT_RECREATED.name}={keys.RECREATED_BEGIN}",
                 )
         return list(self._left_behind(known))
+
+    def require_unread(self, before: Mapping[TaskName, Collection[SystemStreamPartition]]) -> None:
+        """Require that a repartition which tasks did not read before begins without records.
+
+        Its tasks have no position in a topic of an earlier time, and read all that is there.
+
+        Shapes: ``before`` {task: its input partitions in the last JobModel}.
+
+        ConfigError: there are records, which the job may have counted.
+        """
+        read = {ssp.system_stream for ssps in before.values() for ssp in ssps}
+        for own in self._own:
+            topic = self._found(own) if own.stream not in read else None
+            if topic is not None and self._has_records(own, topic):
+                raise ConfigError(
+                    own.key,
+                    self._config.get(own.key),
+                    f"topic {own.stream.stream!r} has records of an earlier time, and some of them "
+                    "may be counted already",
+                    f"give the repartition another name, or begin from nothing by run-job {OPTION}",
+                )
+
+    def _has_records(self, own: Repartition, topic: FoundTopic) -> bool:
+        admin, name = self._admins[own.stream.system], own.stream.stream
+        return any(admin.end_offset(name, number) for number in range(topic.partitions))
 
     def _left_behind(self, known: Iterable[SystemStream]) -> Iterator[str]:
         used = internal_topics(self._config)

@@ -89,7 +89,9 @@ def next_model(
     ConfigError: the configuration does not fit the inputs, the job's state or its topics.
     UnavailableError: Kafka did not answer.
     """
-    RepartitionTopics(config, stream).check()  # its refusal names the key, that of tasks an input
+    topics = RepartitionTopics(config, stream)
+    topics.check()  # its refusal names the key, that of tasks an input
+    topics.require_unread(before.task_partitions)
     model = calculate_job_model(config, counts, before, processors)
     require_same_tasks(config, before, model)
     create_topics(model, stream, is_submission=is_submission, has_outputs=has_outputs)

@@ -70,17 +70,21 @@ def check_state(job: Job, *, reset_state: bool) -> Mapping[str, StoreSchemas]:
             warn(left_behind(job.config, store))
             if not reset_state:
                 schemas = StateFactManager(store).schemas()
-                warn(RepartitionTopics(job.config, store).check())
+                topics = RepartitionTopics(job.config, store)
+                warn(topics.check())
+                topics.require_unread(previous_assignment(store).task_partitions)
                 require_unchanged(store, job.config)
                 check_changelogs(job.config, store)
                 CheckpointTopic(job.config, store).check()
                 warn(InputAcceptance(job.config, store).check())
     elif not reset_state:
         check_changelogs(job.config, EmptyCoordinatorStream())
-        RepartitionTopics(job.config, EmptyCoordinatorStream()).check()
+        topics = RepartitionTopics(job.config, EmptyCoordinatorStream())
+        topics.check()
+        topics.require_unread({})
     if reset_state:
-        topics = state_reset.state_topics(before, job.config)
-        state_reset.check_topics(topics, job.config, before)
+        deleted = state_reset.state_topics(before, job.config)
+        state_reset.check_topics(deleted, job.config, before)
     return schemas
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from standalone_jobs import PARTITIONS, StandaloneJob, on_zookeeper, standalone_job
+from standalone_jobs import DEADLINE_S, PARTITIONS, StandaloneJob, on_zookeeper, standalone_job
+from stream_containers import COUNTER
 from zookeeper_server import ZooKeeperServer
 
 REKEYED = """
@@ -93,4 +94,31 @@ def test_places_are_counted_exactly_over_sigkill_and_other_numbers_of_processors
     visit(job, 50)
     job.until_counted()
     job.stop(again)
+    assert job.counted() == job.sent
+
+
+def test_a_repartition_that_comes_back_is_refused_while_its_topic_has_records(
+    job: StandaloneJob,
+) -> None:
+    """The position in it went with it, and the last records behind that were not deleted yet."""
+    whole = job.config.read_text().replace("purge.ms=300", "purge.ms=60000")
+    job.config.write_text(whole)
+    visit(job, 200)
+    one = job.processor("one")
+    job.until_counted()
+    job.stop(one)
+    code = job.folder / "package" / "user_job.py"
+    lines = [line for line in whole.splitlines() if not line.startswith("task.repartition.")]
+    job.config.write_text("\n".join(lines))
+    with_it = code.read_text()
+    code.write_text(COUNTER.replace('"out"', f'"{job.name}-out"'))
+    job.produce(3)
+    one = job.processor("one")
+    job.until_counted()
+    job.stop(one)
+    job.config.write_text(whole)
+    code.write_text(with_it)
+    again = job.processor("one")
+    assert again.wait(DEADLINE_S) == 1, job.logs()
+    assert "has records of an earlier time" in job.logs()
     assert job.counted() == job.sent

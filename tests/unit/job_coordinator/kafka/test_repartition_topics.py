@@ -6,8 +6,10 @@ import pytest
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
+from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import repartitions
 from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.kafka import repartition_topics
 from homeport.job_coordinator.kafka.repartition_topics import (
     RepartitionTopics,
     internal_topics,
@@ -17,6 +19,8 @@ from homeport.job_coordinator.kafka.repartition_topics import (
 )
 from homeport.job_coordinator.kafka.topics import FoundTopic
 from homeport.job_coordinator.metadata.topics import InputTopicManager
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _A, _B, _CODES = (SystemStream("kafka", name) for name in ("a", "b", "codes"))
 _BASE = {
@@ -102,3 +106,34 @@ def test_a_repartition_that_the_job_has_no_more_is_named_once_it_has_been_read()
     stream.catch_up()
     (line,) = RepartitionTopics(Config(_BASE), stream).check()
     assert f"topic {_OWN} is of the repartition 'x', which the job has no more" in line
+
+
+class _Admin:
+    """Brokers with the topic alone, whose partitions end at ``ends``."""
+
+    def __init__(self, ends: tuple[int, ...]) -> None:
+        self._ends = ends
+
+    def described(self, names: list[str]) -> dict[str, FoundTopic]:
+        found = FoundTopic("id", len(self._ends), 1, {})
+        return dict.fromkeys(names, found) if self._ends else {}
+
+    def end_offset(self, _name: str, partition: int) -> int:
+        return self._ends[partition]
+
+
+@pytest.mark.parametrize("ends", [(0, 3), (0, 0), ()])
+def test_a_repartition_that_comes_back_with_records_is_refused(
+    monkeypatch: pytest.MonkeyPatch, ends: tuple[int, ...]
+) -> None:
+    """Positions in it went with it: what was counted and not deleted would be counted again."""
+    monkeypatch.setattr(repartition_topics, "TopicAdmin", lambda _system: _Admin(ends))
+    topics = RepartitionTopics(_config("inputs"), InMemoryCoordinatorStream())
+    reading = frozenset({SystemStreamPartition(_OWN.system, _OWN.stream, 0)})
+    topics.require_unread({TaskName("t"): reading})
+    if not any(ends):
+        topics.require_unread({})
+        return
+    with pytest.raises(ConfigError, match="has records of an earlier time") as refused:
+        topics.require_unread({})
+    assert "give the repartition another name" in str(refused.value)
