@@ -19,7 +19,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import taking_back
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig, repartitions
 from homeport.config.settings.standalone_section import require_never_standalone
 from homeport.job_coordinator.client_files import (
     application_secret,
@@ -171,11 +171,21 @@ def write_order(stream: CoordinatorStream) -> bool:
     """Write the order to the stream, read to its head; return False where it was there.
 
     A deployment removes what is neither in its file nor set by hand, and so the order.
-    ConfigError: the key of the order was set by hand to something else.
+    ConfigError: the key of the order was set by hand to something else, or the job never drains.
     """
     manager, key = ConfigManager(stream), keys.JOB_DRAIN.name
-    if keys.JOB_DRAIN.read(manager.read()):
+    config = manager.read()
+    if keys.JOB_DRAIN.read(config):
         return False
+    own = repartitions(config)
+    if own:
+        raise ConfigError(
+            key,
+            "true",
+            f"the job has the repartition {own[0].name!r}, and no container knows when others have "
+            "sent",
+            "end the job by --operation=kill once its lag is 0: what waits stays",
+        )
     by_hand = manager.written().get(key)
     if by_hand is not None:
         raise ConfigError(

@@ -116,6 +116,17 @@ def test_the_order_reaches_running_containers_and_ends_with_the_deployment() -> 
     assert manager.read() == FILE
 
 
+def test_a_job_with_a_repartition_is_not_ordered_to_drain() -> None:
+    """The running job would refuse the order, and never end."""
+    stream = InMemoryCoordinatorStream()
+    own = {"task.repartition.x": "inputs", "job.default.system": "kafka"}
+    ConfigManager(stream).replace(FILE.merged(own), "job-runner")
+    written_before = len(stream.log)
+    with pytest.raises(ConfigError, match="the job has the repartition 'x', and no container kn"):
+        write_order(stream)
+    assert len(stream.log) == written_before
+
+
 def test_only_a_job_that_runs_is_drained() -> None:
     """Else there is one line; the answer says how to wait for the end."""
     config, stream = Config(KEYS), InMemoryCoordinatorStream()
