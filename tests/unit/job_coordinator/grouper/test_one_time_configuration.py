@@ -338,6 +338,23 @@ def test_a_processor_whose_file_gives_an_input_another_reader_is_refused() -> No
         require_leaders_use(tasks, store, {a})
 
 
+def test_the_serde_of_a_repartitions_keys_stays_as_it_chose_their_tasks() -> None:
+    """By whatever key it is given; a repartition comes and goes with its own."""
+    key, own = "task.repartition.x.key.serde", {"task_repartition_x": "inputs"}
+    text = config(**own, task_repartition_x_key_serde="string")
+    for other, name in (
+        (config(**own, task_repartition_x_key_serde="json"), "json"),
+        (config(**own), "bytes"),
+        (config(**own, systems_kafka_samza_key_serde="long"), "long"),
+    ):
+        rule = f"{key} = '{name}': it was 'string' when the job's state was made, and chose the"
+        assert rule in str(changed_use(text, other))
+        assert changed_use(other, other) is None
+    for same in (text, config(), config(**own, systems_kafka_samza_key_serde="string")):
+        assert changed_use(text, same) is None
+        assert changed_use(same, text) is None
+
+
 def test_a_changed_key_is_one_line_with_old_new_and_remedy(
     stream: InMemoryCoordinatorStream,
 ) -> None:
