@@ -14,6 +14,7 @@ _GROUPS = {
     "disturbed/test_dashboard_pictures.py": _DISTURBED_1,
     "disturbed/test_failover_hosts.py": _DISTURBED_2,
     "disturbed/test_full_hosts.py": _DISTURBED_2,
+    "disturbed/test_joining_hosts.py": _DISTURBED_1,
     "disturbed/test_local_cluster.py": _DISTURBED_2,
     "disturbed/test_outages.py": _DISTURBED_1,
     "disturbed/test_survival.py": _DISTURBED_2,
