@@ -285,14 +285,21 @@ def repartitions(config: Config) -> tuple[Repartition, ...]:
         require_repartition_name(given, config[given], name)
         system = system_or_default(config, keys.TASK_CHECKPOINT_SYSTEM)
         topic = repartition_topic(job_name(config), _job_id(config), name)
-        text = config.get_str(given, AS_INPUTS)
-        partitions = (
-            None if text == AS_INPUTS else config.get_int(given, 8, minimum=1, maximum=INT_MAX)
-        )
+        partitions = _repartition_count(config, given)
         replication = keys.TASK_REPARTITION_REPLICATION_FACTOR.find(config, name)
         replication = replication or keys.SYSTEM_REPLICATION_FACTOR.find(config, system)
         found.append(Repartition(name, SystemStream(system, topic), partitions, replication))
     return tuple(found)
+
+
+def _repartition_count(config: Config, key: str) -> int | None:
+    text = config.get_str(key, AS_INPUTS)
+    if text == AS_INPUTS:
+        return None
+    if re.fullmatch(r"-?[0-9]+", text):
+        return config.get_int(key, 8, minimum=1, maximum=INT_MAX)
+    rule = f"it must be a whole number, or {AS_INPUTS}: as many partitions as the inputs have"
+    raise ConfigError(key, text, rule, f"write {AS_INPUTS}, or a number, such as 8")
 
 
 def own_repartition(config: Config, stream: SystemStream) -> str | None:

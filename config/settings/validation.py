@@ -100,6 +100,7 @@ def validate(config: Config) -> tuple[str, ...]:
         ),
         *store_warnings(config, storage),
         *adjunct_warnings(config, adjuncts),
+        *_repartition_warnings(config),
         *_standby_warnings(config, adjuncts),
         *_prewarm_warnings(config, task),
         *_memory_warnings(config, task),
@@ -301,6 +302,16 @@ def _check_repartitions(config: Config, task: TaskConfig, adjuncts: AdjunctsConf
             fault = rule, remedy
         if fault is not None:
             raise ConfigError(own.key, config[own.key], *fault)
+
+
+def _repartition_warnings(config: Config) -> Iterator[str]:
+    own = (keys.TASK_REPARTITION_KEY_SERDE, keys.TASK_REPARTITION_MSG_SERDE)
+    for given in sorted(config):
+        key = keys.declared(given)
+        for name in (key.parts_of(given) or ()) if key in own else ():
+            needed = keys.TASK_REPARTITION.named(name)
+            if needed not in config:
+                yield f"{given} has no effect: {needed} is not set, so {name!r} is no repartition"
 
 
 def _check_pipeline_output(config: Config) -> None:

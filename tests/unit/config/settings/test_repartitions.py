@@ -134,7 +134,7 @@ def test_names_of_other_topics_are_no_repartitions() -> None:
 _REFUSED: list[tuple[dict[str, str], str]] = [
     ({"task.repartition.a.b": "1"}, "'a.b' becomes part of a topic's name"),
     ({"task.repartition.a b": "1"}, "'a b' becomes part of a topic's name"),
-    ({"task.repartition.by-airport": "many"}, "it must be a whole number"),
+    ({"task.repartition.by-airport": "many"}, "it must be a whole number, or inputs"),
     ({"task.repartition.by-airport": "0"}, "it must be at least 1"),
     ({f"task.repartition.{'a' * 230}": "1"}, "cannot be the name of a Kafka topic"),
     ({"task.repartition.flights": "1"}, "an input or an output of the job has this name"),
@@ -190,3 +190,13 @@ def test_a_change_of_the_number_waits_for_a_deployment_and_one_of_a_serde_does_n
     diff = ConfigDiff.between(_JOB, after)
     assert diff.needs_redeploy == ("task.repartition.by-airport",)
     assert diff.restarts_containers == ("task.repartition.by-airport.key.serde",)
+
+
+def test_a_serde_of_no_repartition_is_named() -> None:
+    """A name is misspelled, or records would go to a topic of that name."""
+    (line,) = validate(_JOB.merged({"task.repartition.by-port.key.serde": "string"}))
+    assert line == (
+        "task.repartition.by-port.key.serde has no effect: task.repartition.by-port is not set, so "
+        "'by-port' is no repartition"
+    )
+    assert validate(_JOB.merged({"task.repartition.by-airport.key.serde": "string"})) == ()
