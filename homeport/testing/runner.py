@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from homeport.config.errors import HomeportError, in_one_line
 from homeport.config.loading.declared_job import DeclaredJob
+from homeport.config.settings.sections import repartitions
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import HeaderPairs, Headers, KeyValueStore
 from homeport.container.kafka.checkpoints import read_whole_checkpoints
@@ -227,10 +228,13 @@ class TestRunner:
     def drain(self) -> None:
         """Process all input, and end the job, as --operation=drain does.
 
-        TestRunnerError: an open transaction holds up its input: end that first. HomeportError: the
-        container has failed, as it would in production.
+        TestRunnerError: an open transaction holds up its input: end that first; or the job has a
+        repartition, and is never drained. HomeportError: the container has failed, as it would in
+        production.
         """
         container = self._running()
+        if repartitions(self._job.config):
+            raise TestRunnerError("a job with a repartition is never drained: use run()")
         container.drain()
         with self._failing():
             is_finished = container.turn()

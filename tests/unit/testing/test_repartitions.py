@@ -11,7 +11,7 @@ from small_jobs import store_keys
 from homeport.config.errors import ConfigError
 from homeport.container.api import IncomingMessage, StreamTask, TaskContext
 from homeport.container.callables import TaskFailedError
-from homeport.testing import TestRunner
+from homeport.testing import TestRunner, TestRunnerError
 
 _KEYS: Mapping[str, str] = {
     "job.name": "flights",
@@ -127,3 +127,13 @@ def test_a_job_in_a_test_is_checked_as_by_run_job() -> None:
     """With the same line."""
     with pytest.raises(ConfigError, match=r"task\.repartition\.flights = 'inputs': an input or an"):
         TestRunner({**_KEYS, "task.repartition.flights": "inputs"}, task=_Counts)
+
+
+def test_a_job_with_a_repartition_is_not_drained() -> None:
+    """As run-job refuses that: what tasks have just sent on would stay unread."""
+    with TestRunner(_KEYS, task=_Counts) as runner:
+        with pytest.raises(TestRunnerError, match="with a repartition is never drained"):
+            runner.drain()
+        right = _fly(runner, 1)
+        runner.run()
+        assert _counted(runner) == right
