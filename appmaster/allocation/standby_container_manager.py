@@ -119,10 +119,8 @@ def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> 
 def _may_take(draft: Draft, active: ContainerState, standby: ContainerState, host: Host) -> bool:
     if host not in (draft.hosts or ()) or draft.is_closed(host) or host in draft.room.small:
         return False
-    is_live = standby.phase in LIVE
-    if not is_live and host in active.tried:
-        return False
-    return all(
+    is_tried = standby.phase not in LIVE and host in active.tried
+    return not is_tried and all(
         other.processor_id == standby.processor_id
         for other in separation.in_the_way(draft, active, host)
     )

@@ -91,7 +91,7 @@ class _Defaults:
                 value = self._value(branch, default)
                 is_pair = self._has_names and full["type"] in _NAMED
                 return (full["name"], value) if is_pair else value
-        return default
+        raise ValueError(f"{default!r} is no value of the union")
 
     def _full(self, schema: Any) -> Mapping[str, Any]:  # noqa: ANN401 - JSON
         found: Mapping[str, Any] = schema

@@ -353,7 +353,7 @@ def test_a_job_that_shows_nothing_without_a_token_is_read_with_one(
         ("yarn.am.tracking.url", "http://h/", "the AM writes it"),
         ("task.spark.driver.memory.mb", "4096", "it must be below cluster-manager"),
         ("stores.s.key.serde", "json", "stores.s.key.serde = 'json': it is 'string', and settled"),
-        ("task.inputs", "kafka.other", "run-job --reset-state"),
+        ("task.inputs", "kafka.other", "the input stream must exist, and system 'kafka' has no"),
         ("job.elasticity.factor", "2", "a task reads whole partitions"),
     ],
 )

@@ -68,8 +68,9 @@ class FloodedKeeper:
 
 def is_closed(connection: socket.socket) -> bool:
     """Whether the other side has closed it, with nothing unread before."""
-    readable, _, _ = select.select([connection], [], [], 0)
-    if not readable:
+    looks = select.poll()  # select() takes no descriptor above 1023, and a worker may have more
+    looks.register(connection, select.POLLIN)
+    if not looks.poll(0):
         return False
     try:
         return connection.recv(1, socket.MSG_PEEK) == b""

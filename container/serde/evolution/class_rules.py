@@ -6,7 +6,7 @@ itself first. A field that JSON lacks has its default, and one that the class la
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import msgspec
@@ -191,9 +191,7 @@ class _Pair:
         return at(path, f"{_named(was)} is no {_named(now)}")
 
 
-def _named(found: Sequence[Any] | Described) -> str:
-    if not isinstance(found, Mapping):
-        return str(found)
+def _named(found: Described) -> str:
     if "union" in found:
         return " | ".join(_named(part) for part in found["union"])
     kind, what = next(iter(found.items()))

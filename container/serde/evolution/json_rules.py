@@ -72,8 +72,7 @@ def _split(text: str) -> Iterator[str]:
         if depth == 0 and text.startswith(", ", place):
             yield text[start:place]
             start = place + 2
-    if text:
-        yield text[start:]
+    yield text[start:]
 
 
 def _named(part: str) -> tuple[str, str]:

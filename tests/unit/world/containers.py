@@ -23,7 +23,7 @@ import pyarrow as pa
 import homeport.container.incarnation.kafka_watch  # noqa: F401 - what a child imports late is replaced too
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.child.process import ChildProcess
-from homeport.container.host.lease_memory import FD_VARIABLE, watch_lease
+from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory, watch_lease
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
@@ -135,6 +135,7 @@ class Hosts:
         self._frozen: dict[str, int] = {}
         self._memory_fds: list[int] = []
         self._unburied: dict[ChildProcess, tuple[int, int]] = {}
+        self._memories: list[LeaseMemory] = []
         self._token_file = cluster.folder / "token"
         self._token_file.write_text(TOKEN, encoding="utf-8")
         cluster.world.launch = self._launch
@@ -311,7 +312,11 @@ class Hosts:
         patch.setattr(factory, "RocksDbMemory", lambda *_: None)
         patch.setattr(factory, "RocksDbStore", lambda path, *_: ModelRocksDb(self, path))
         patch.setattr(managers, "StoreDirectory", self._store_directory)
-        begin, bury = ChildProcess.__init__, ChildProcess.close
+        begin, bury, map_memory = ChildProcess.__init__, ChildProcess.close, LeaseMemory.__init__
+
+        def mapped(memory: LeaseMemory, fd: int) -> None:
+            map_memory(memory, fd)
+            self._memories.append(memory)
 
         def begun(child: ChildProcess, *parts: Any) -> None:  # noqa: ANN401 - the constructor's own
             begin(child, *parts)
@@ -321,6 +326,7 @@ class Hosts:
             self._unburied.pop(child, None)
             bury(child)
 
+        patch.setattr(LeaseMemory, "__init__", mapped)
         patch.setattr(ChildProcess, "__init__", begun)
         patch.setattr(ChildProcess, "close", buried)
 
@@ -334,6 +340,9 @@ class Hosts:
         left = [fd for fds in self._unburied.values() for fd in fds]  # their launchers were killed
         for fd in (*self._memory_fds, *left):
             os.close(fd)
+        for memory in self._memories:  # each mapping has a descriptor of its own
+            memory.numbers.release()
+            memory._report.release()
 
 
 class ModelRocksDb:

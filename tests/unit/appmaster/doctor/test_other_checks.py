@@ -146,6 +146,14 @@ def test_whose_configuration_a_job_reads_it_must_be_allowed_to() -> None:
     }  # fmt: skip
 
 
+def test_a_repartition_is_written_read_and_purged() -> None:
+    """Its topic is made by the job, and its rights are those that all three take."""
+    uses = topic_uses(Config(JOB | {"task.repartition.by-place": "inputs"}))["kafka"]
+    (use,) = [use for use in uses if use.what == "repartition by-place"]
+    assert use.is_made
+    assert {"READ", "WRITE", "DELETE"} <= use.rights
+
+
 def test_a_job_without_checkpoints_that_makes_its_outputs() -> None:
     """It has no checkpoint topic, and no output that must exist."""
     dead = {"task.dead.letter.stream": "kafka.dead", "task.drop.deserialization.errors": "true"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 import msgspec
@@ -144,6 +145,10 @@ class _Omits(msgspec.Struct, omit_defaults=True):
     a: int = 5
 
 
+class _OmitsUnwritten(msgspec.Struct, omit_defaults=True):
+    a: object = object  # which JSON cannot carry
+
+
 class _OmitsOther(msgspec.Struct, omit_defaults=True):
     a: int = 6
 
@@ -238,6 +243,11 @@ RULES_OF_CLASSES: list[tuple[Any, Any, str | None]] = [
         _class(("a", _Box[int]), ("b", _Box[int])),
         "field b.v: str is no int",
     ),
+    (_class(("a", tuple[int, str])), _class(("a", tuple[int, int])), "field a.{}: str is no int"),
+    (_class(("a", Annotated[int, msgspec.Meta(title="A")])), _class(("a", int)), None),
+    (_class(("a", Path)), _class(("a", str)), "field a: custom is no str"),
+    (_Omits, _OmitsUnwritten, "field a: where older values lack it"),
+    (_OmitsUnwritten, _OmitsUnwritten, None),
     (_OmitsTime, _OmitsTime, None),
     (_Unset, _class(("a", int, field(default=1))), "field a: where older values lack it"),
     (_Unset, _Unset, None),
@@ -426,3 +436,13 @@ def test_a_well_known_message_is_no_other_one() -> None:
     now = {"p.M": [[1, "at", MESSAGE, False, True, "p.T"]], "p.T": fields}
     assert protobuf_fault(was, now) == "field at: google.protobuf.Timestamp is no p.T"
     assert protobuf_fault(was, was) is None
+
+
+def test_a_message_within_itself_is_compared_once() -> None:
+    """As a list of nodes, each of which has the next one."""
+    node = _message(_f("next", 1, MESSAGE, type_name=".p.M"), _f("x", 2, INT32))
+    wide = _message(_f("next", 1, MESSAGE, type_name=".p.M"), _f("x", 2, INT64))
+    other = _message(_f("next", 1, MESSAGE, type_name=".p.M"), _f("x", 2, STRING))
+    was, now, no = map(protobuf_meaning, (node, wide, other))
+    assert protobuf_fault(was, now) is None
+    assert "field x" in (protobuf_fault(was, no) or "")

@@ -138,6 +138,36 @@ def test_a_default_that_is_no_value_of_its_field_is_refused() -> None:
     time = {"type": "int", "logicalType": "time-millis"}
     fault = avro_read_fault(A, _record(_field("n", "int"), _field("t", time, default=-7)))
     assert fault == "it cannot be read by this schema (ValueError: -7 is no time of a day)"
+    union = ["int", {"type": "map", "values": "int"}]
+    fault = avro_read_fault(A, _record(_field("n", "int"), _field("u", union, default=[1])))
+    assert fault == "it cannot be read by this schema (ValueError: [1] is no value of the union)"
+
+
+def test_the_default_of_a_union_may_be_of_its_second_type() -> None:
+    """As Avro 1.12 has it."""
+    new = _record(_field("n", "int"), _field("m", ["int", "string"], default="q"))
+    old = _plain(A).to_bytes({"n": 5})
+    assert marked(new, A, new).from_bytes(old) == {"n": 5, "m": "q"}
+
+
+def test_a_record_within_itself_is_compared_once() -> None:
+    """As a list of nodes, each of which has the next one."""
+
+    def node(kind: str) -> dict[str, Any]:
+        return _record(_field("next", ["null", "R"], default=None), _field("x", kind))
+
+    assert _fault(node("int"), node("long")) is None
+    assert _fault(node("int"), node("string")) == "field x: int is no string"
+
+
+def test_arrays_of_unions_in_a_union_are_compared() -> None:
+    """The branch of the reader that may fit is found, whatever its items are."""
+
+    def arrays(kind: str) -> dict[str, Any]:
+        return _record(_field("n", ["null", {"type": "array", "items": ["null", kind]}]))
+
+    assert _fault(arrays("int"), arrays("long")) is None
+    assert _fault(arrays("int"), arrays("string")) == "field n.[]: int is no type of the union"
 
 
 def test_a_long_schema_has_the_mark_of_its_own() -> None:

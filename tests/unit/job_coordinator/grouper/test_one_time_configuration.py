@@ -393,3 +393,15 @@ def test_an_unfinished_reset_must_be_finished_first(stream: InMemoryCoordinatorS
     stream.catch_up()
     with pytest.raises(ConfigError, match="finish it by run-job --reset-state"):
         require_unchanged(stream, config())
+
+
+def test_a_partition_that_goes_to_another_task_is_a_change() -> None:
+    """The stream stays whole, and the keys of one partition leave their state."""
+    job = config()
+    before = assigned(model(job, {"in": 2}))
+    here, there = sorted(before.task_partitions)
+    moved = {here: before.task_partitions[there], there: before.task_partitions[here]}
+    other = PreviousAssignment(task_partitions=moved, changelog_partitions={here: 0, there: 1})
+    fault = changed_tasks(other, model(job, {"in": 2}))
+    assert fault is not None
+    assert fault.key == "task.inputs"
