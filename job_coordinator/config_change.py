@@ -249,7 +249,7 @@ def checked_change(
     key is settled once a job has state.
     UnavailableError: ``check_model`` could not ask.
     """
-    present = before or file
+    present = file.merged(before)  # as the AM has it: a key that was deleted is the deployment's
     changes = {**also, key: value}
     values: dict[str, str | None] = {**present, **{k: file.get(k) for k in changes}}
     values |= {name: text for name, text in changes.items() if text is not None}

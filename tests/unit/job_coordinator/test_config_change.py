@@ -134,6 +134,16 @@ def test_a_deletion_brings_back_the_deployed_value() -> None:
     assert "task.commit.ms" not in changed("task.commit.ms", None, before).after
 
 
+def test_after_a_deletion_the_next_change_has_the_deployed_value() -> None:
+    """The stream has no such key then, and the ApplicationMaster reads the deployment's."""
+    seen: list[Config] = []
+    stream = Config({k: v for k, v in GOOD.items() if k != "task.inputs"})
+    checked_change(
+        "job.container.count", "1", stream, GOOD, has_state=True, check_model=seen.append
+    )
+    assert [config["task.inputs"] for config in seen] == [GOOD["task.inputs"]]
+
+
 def test_before_the_first_deployment_the_file_counts() -> None:
     """The stream is empty then."""
     assert changed("job.container.count", "3", Config()).before == GOOD
