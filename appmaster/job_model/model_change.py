@@ -205,7 +205,7 @@ def first_model(
                 InputAcceptance(config, stream).check()
             return _first(config, stream, is_submission=is_submission)
         except ConfigError as error:
-            log.error("%s: %s", instead, error)  # noqa: TRY400 - one line says it all
+            log.error("%s: %s", instead, error)  # noqa: TRY400 - the line is enough
     return _first(submitted.config, stream, is_submission=is_submission)
 
 
