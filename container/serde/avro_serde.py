@@ -78,7 +78,7 @@ def avro_serde(key: str, schema: str) -> Serde:
             fastavro.schemaless_writer(data, parsed, exact(value), strict=True)
             if require_bounds is not None:
                 require_bounds(data.getvalue())
-        except Exception as error:  # noqa: BLE001 - whatever the library has against it
+        except Exception as error:  # noqa: BLE001 - fastavro has no common error
             raise TypeError(
                 f"the schema of the serde 'avro' cannot carry it: {reason_of(error)}"
             ) from None
@@ -159,7 +159,7 @@ def parsed_schema(key: str, schema: str) -> Any:  # noqa: ANN401 - JSON
     try:
         parsed = fastavro.parse_schema(sound(json.loads(schema)))
         to_avro(parsed)  # which refuses unions whose values look alike
-    except Exception as error:  # noqa: BLE001 - whatever the library has against it
+    except Exception as error:  # noqa: BLE001 - fastavro has no common error
         raise ConfigError(
             key, schema, f"it is no Avro schema ({in_one_line(error)})", "correct it"
         ) from None
@@ -194,7 +194,7 @@ def avro_read_fault(written: Any, given: Any) -> str | None:  # noqa: ANN401 - J
     if fault is None:
         try:
             reader_of(written, given)
-        except Exception as error:  # noqa: BLE001 - whatever the library has against it
+        except Exception as error:  # noqa: BLE001 - fastavro has no common error
             return f"it cannot be read by this schema ({in_one_line(error)})"
     return fault
 

@@ -41,7 +41,7 @@ def topic(job: Job, part: str, partitions: int = PARTITIONS) -> str:
 
 
 def send(job: Job, name: str, count: int, *, is_counted: bool = True) -> Counter[str]:
-    """So many more records are in the topic; the job is to count them, or none of them."""
+    """So many more records are in the topic; the job counts them all, or none of them."""
     producer = Producer({"bootstrap.servers": job.servers})
     sent = Counter(f"key {number % KEYS}" for number in range(count))
     for key in sent.elements():

@@ -130,7 +130,7 @@ def _carried_out(store: CoordinatorStreamStore, end: JobEnd, *, as_json: bool) -
                 raise
             newest = partial(submission_claim.require_newest, store, claim)
             return _print(end.carry_out(newest), as_json=as_json)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: a claim that stays holds the next command up
         submission_claim.withdraw(store, claim)
         raise
 

@@ -62,7 +62,7 @@ def test_an_input_that_starts_again_is_read_from_anywhere(
 def test_an_input_that_left_begins_anywhere_on_its_return(
     history: History, task: str, faults: int
 ) -> None:
-    """Its positions are forgotten, those of the task that says so alone."""
+    """Its positions are forgotten, those of the reporting task alone."""
     says(history, "input-left", **{**SET, "task": task})
     assert commits(history, (0, 9)) == [RULE] * faults
 

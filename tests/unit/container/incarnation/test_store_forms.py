@@ -133,7 +133,7 @@ def _fingerprint(schema: object) -> str:
 
 
 def test_a_release_without_marks_refuses_a_store_that_has_some(tmp_path: Path) -> None:
-    """It compares the record of the first container, which says so from then on."""
+    """It compares the record of the first container, which has it from then on."""
     host = _Host(tmp_path)
     host.start(A)
     assert not _first(host.stream).startswith("evolved ")

@@ -313,7 +313,7 @@ def test_a_store_made_while_the_folder_of_a_deleted_job_goes_stays(
 
 
 def test_the_log_of_a_directory_is_the_one_that_its_own_file_names(tmp_path: Path) -> None:
-    """STORE-META, else ADJUNCT-META; else the fault is said."""
+    """STORE-META, else ADJUNCT-META; else the fault is named."""
     path = store_in(tmp_path, "j-1", "id-1")
     assert source_of(path) == StoreSource("kafka.log", "id-1")
     fault = source_of(store_in(tmp_path, "k-1", "", text="half")).fault

@@ -52,7 +52,7 @@ def test_nothing_starts_before_a_reset_has_finished(stream: InMemoryCoordinatorS
 
 
 def test_nothing_starts_before_a_deletion_has_finished(stream: InMemoryCoordinatorStream) -> None:
-    """One line that says by which command; a deletion that was refused leaves what was before."""
+    """One line names the command; a deletion that was refused leaves what was before."""
     manager = StateResetManager(stream)
     finished = StateReset(3, ResetPhase.FINISHED)
     for former in (None, finished):

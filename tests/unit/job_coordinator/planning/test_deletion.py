@@ -44,7 +44,7 @@ CONFIG = Config(
 )
 LOG, FORMER, OUT = (SystemStream("kafka", name) for name in ("log", "former", "out"))
 CHECKPOINTS = SystemStream("kafka", "__samza_checkpoint_ver_1_for_j_1")
-NOBODY = OtherJobs({})
+NO_OTHERS = OtherJobs({})
 COMPACTED = FoundTopic("id", "compact")
 
 
@@ -56,7 +56,7 @@ def of(stream: SystemStream, topic_id: str | None = "id", *, is_output: bool = F
 def fate(
     topic: OwnTopic,
     now: FoundTopic = COMPACTED,
-    others: OtherJobs = NOBODY,
+    others: OtherJobs = NO_OTHERS,
     *,
     config: Config = CONFIG,
     keep_outputs: bool = False,
@@ -118,7 +118,7 @@ def test_topics_of_repartitions_are_the_jobs_own_though_it_reads_them() -> None:
 
 def test_a_topic_that_is_not_there_has_no_fate() -> None:
     """A deletion that was cut off has deleted it."""
-    assert fates([of(LOG)], {}, CONFIG, NOBODY, keep_outputs=False) == ()
+    assert fates([of(LOG)], {}, CONFIG, NO_OTHERS, keep_outputs=False) == ()
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def an_input_comes_while_its_container_works(scene: Scene) -> None:
 # -- I9
 
 
-# No record says where the new input begins until a transaction commits it.
+# No record has the first position of the new input until a transaction commits it.
 @schedule("I9", "all is counted", config=UPCOMING)
 @without(start_up, "commit_starts", lambda *_: None)
 def a_container_dies_before_the_first_record_of_a_new_input(scene: Scene) -> None:
