@@ -126,7 +126,6 @@ class ConfigChange:
 
 
 def _owners(key: str) -> dict[str, str]:
-    """Return {store or system: its name} for those that the key belongs to."""
     known, _ = meant_key(key)
     names = None if known is None else known.parts_of(key)
     if known is None or names is None:

@@ -384,7 +384,6 @@ class LocalCluster:
     # ------------------------------------------------------------------ inside
 
     def _start(self, java_home: Path, watch: Stopwatch) -> None:
-        """Write the files, start all daemons at once, and wait until they serve."""
         cluster_id = uuid.uuid4().hex
         with self._reserved() as addresses:
             record = Record(

@@ -94,7 +94,6 @@ def _fetch(target: Path, role: str, progress: Progress, pom: Path) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], role: str, progress: Progress) -> int:
-    """Wait for Maven, with a line of progress every few seconds; return its exit code."""
     began = time.monotonic()
     while True:
         try:

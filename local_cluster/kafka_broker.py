@@ -155,8 +155,6 @@ def controller_in(reply: bytes) -> int | None:
 
 
 class _Fields:
-    """The fields of a reply, one after the other."""
-
     def __init__(self, data: bytes) -> None:
         self._data = data
 
@@ -177,7 +175,6 @@ class _Fields:
                 return value
 
     def text(self) -> None:
-        """Skip a compact string, which may be null."""
         self.skip(max(0, self.varint() - 1))
 
 

@@ -21,8 +21,6 @@ _SAFE_PATH = re.compile(r"[A-Za-z0-9._/+@~-]+")
 
 
 class _In:
-    """A path in the cluster's folder."""
-
     def __init__(self, name: str) -> None:
         self._name = name
 

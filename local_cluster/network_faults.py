@@ -106,7 +106,6 @@ class NetworkFaults:
         return [other for other in self.network.places if other != place]
 
     def _lose(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Drop packets from the first of each pair to the second too."""
         senders: dict[str, set[str]] = {}
         for sender, receiver in pairs:
             self._known([sender, receiver])
@@ -122,7 +121,6 @@ class NetworkFaults:
         return {names[address] for address in _DROPPED.findall(rules)}
 
     def _drop_at(self, receiver: str, senders: set[str]) -> None:
-        """Drop packets from exactly these senders at the receiver."""
         places = self.network.places
         chain = f"FORWARD -d {places[CLIENT]}" if receiver == CLIENT else "INPUT"
         rules = [f"-A {chain} -s {places[sender]} -j DROP" for sender in sorted(senders)]
@@ -158,7 +156,6 @@ class NetworkFaults:
         return lambda: processes.of_cluster(self.record.cluster_id, _delayer(place))
 
     def _restore(self, place: str, table: str, rules: list[str]) -> None:
-        """Set exactly these rules in the table of the place's namespace, all at once."""
         text = "\n".join([f"*{table}", *rules, "COMMIT", ""])
         run(self.network.at(place, [tool("iptables-restore"), "-w"]), text)
 

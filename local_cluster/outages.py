@@ -121,7 +121,6 @@ class Outages:
         return replace(self.record, daemons=daemons)
 
     def _running(self, broker: int | None) -> dict[str, processes.ProcessId]:
-        """Return {name: process} of the broker, or of all that run; ClusterError: none runs."""
         living = self.record.living_brokers
         found = {name: living[name] for name in self._named(broker) if name in living}
         if not found:

@@ -271,7 +271,6 @@ def _living(process: ProcessId) -> psutil.Process | None:
 
 
 def _all() -> Iterator[psutil.Process]:
-    """Yield every process of this machine, zombies too."""
     # Not process_iter(), which keeps what it found under a pid that is given to another one.
     for pid in psutil.pids():
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -245,7 +245,6 @@ def _winner(draft: Draft, host: Host, asker: ContainerState | None) -> Container
 
 
 def _first(draft: Draft, index: int, value: object, host: Host) -> ContainerState | None:
-    """Return the first active in the index, or else the first standby, that may have this host."""
     standby = None
     for container in draft.containers.each_row(index, value):
         is_later = standby is not None and container.replica_of is not None
@@ -334,7 +333,6 @@ def fenced_by_driver(draft: Draft, event: FencedByDriver) -> None:
 
 
 def _listing(draft: Draft, incarnations: Iterable[Incarnation]) -> list[ContainerState]:
-    """Return the containers that may have to fence any of these, by id."""
     owners = {incarnation.processor_id for incarnation in incarnations}
     found = {owner for owner in owners if owner in draft.containers}
     for owner in owners:

@@ -255,7 +255,6 @@ def _launch_failed(
 
 
 def _on_launcher_checked_in(draft: Draft, event: events.LauncherCheckedIn) -> None:
-    """Record the launcher and give it its order, if any; before the first JobModel do nothing."""
     if draft.phase is JobPhase.NEW:
         return
     exclusion.host_spoke(draft, event.host)
@@ -281,7 +280,6 @@ def _on_launcher_checked_in(draft: Draft, event: events.LauncherCheckedIn) -> No
 
 
 def _grant_newcomer(draft: Draft, launcher: ResourceState) -> None:
-    """Grant a new launcher without a child; release it if its request was cancelled."""
     if draft.forget_cancelled(launcher.request_id):
         draft.release(launcher)
         draft.because(
@@ -294,7 +292,6 @@ def _grant_newcomer(draft: Draft, launcher: ResourceState) -> None:
 
 
 def _answer_holder(draft: Draft, launcher: ResourceState, holder: ContainerState) -> None:
-    """Answer a launcher without a child: with its holder's permit, or with the order to stop."""
     if holder.phase is ContainerPhase.ASSIGNED:
         if allocator.may_be_permitted(draft, holder):
             allocator.permit(draft, holder, launcher)
@@ -308,7 +305,6 @@ def _answer_holder(draft: Draft, launcher: ResourceState, holder: ContainerState
 def _with_child(
     draft: Draft, launcher: ResourceState, running: Incarnation, holder: ContainerState | None
 ) -> None:
-    """Let the child run on, adopt it, or order it to stop."""
     if holder is not None and holder.phase in LIVE and holder.incarnation == running:
         if holder.phase is ContainerPhase.STOPPING:
             order_stop(draft, holder)

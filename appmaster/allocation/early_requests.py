@@ -82,7 +82,6 @@ def _ask(draft: Draft, container: ContainerState) -> None:
 
 
 def _close(draft: Draft, early: EarlyRequest) -> None:
-    """Give the request to its owner if that still needs it; else withdraw it."""
     del draft.early[early.processor_id]
     if early.phase is EarlyPhase.OVER:
         return

@@ -48,14 +48,11 @@ _HOLDING = LIVE | {ContainerPhase.ASSIGNED}
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The rows of a state that are looked at."""
-
     containers: Sequence[ContainerState]
     resources: Sequence[ResourceState]
     early: Sequence[EarlyRequest]
 
     def hosts(self) -> set[Host]:
-        """Return the hosts that these request, or are queued for."""
         wanted = {c.requested_host for c in self.containers if c.requested_host is not None}
         return wanted | {e.host for e in self.early}
 
@@ -107,7 +104,6 @@ def _rows_before(state: AllocatorState, changes: Changes) -> _Rows:
 
 
 def _rows_concerned(state: AllocatorState, changes: Changes) -> _Rows:
-    """Return the changed rows, holders of such launchers, and early requests of such containers."""
     holders = set(changes.containers)
     for resource_id in changes.resources:
         holders.update(state.containers.indexed(Containers.RESOURCE, resource_id))
@@ -326,7 +322,6 @@ def _needs(timers: frozenset[Timer]) -> str:
 def _of_timers_changed(
     before: AllocatorState, was: _Rows, after: AllocatorState, rows: _Rows
 ) -> Iterator[str]:
-    """Yield the broken sentences about the timers of the changed rows, and about other timers."""
     were, needed = _timers_needed(before, was), _timers_needed(after, rows)
     if (before.silent, before.exclusions) != (after.silent, after.exclusions):
         were |= _host_timers_needed(before, but=after)
@@ -376,7 +371,6 @@ def _timers_of_commands(state: AllocatorState) -> set[Timer]:
 def _host_timers_needed(
     state: AllocatorState, but: AllocatorState | None = None
 ) -> frozenset[Timer]:
-    """Return the timers of silent and excluded hosts, except those that ``but`` needs, too."""
     silent, closed = state.silent, _closed(state)
     if but is not None:
         silent, closed = silent - but.silent, closed - _closed(but)
@@ -427,7 +421,6 @@ def _of_job_succession(before: AllocatorState, after: AllocatorState) -> Iterato
 def _of_permit(
     before: AllocatorState, old: ContainerState, launcher: ResourceState | None
 ) -> Iterator[str]:
-    """Yield the broken sentences about a permit on ``launcher`` in this step, of ``old`` before."""
     name = f"processor {old.processor_id}"
     if old.phase in LIVE:
         yield f"{name} is permitted again only after it stopped"

@@ -131,7 +131,6 @@ def _enter(
 
 
 def _keep_apart(draft: Draft, container: ContainerState) -> None:
-    """Separate the container from its new group if they are on one host."""
     host = separation.held_host(draft, container)
     if host is None or separation.may_stay(draft, container, host):
         return
@@ -193,7 +192,6 @@ def _stop(draft: Draft, container: ContainerState) -> None:
 
 
 def _retire(draft: Draft, container: ContainerState) -> None:
-    """Retire a processor that the model does not have; at once if no incarnation may run."""
     draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     _give_reason(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:

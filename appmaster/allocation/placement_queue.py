@@ -117,7 +117,6 @@ def _order(container: ContainerState) -> tuple[bool, ProcessorId]:
 
 
 def _worse_off(draft: Draft, host: Host, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
-    """Return those that may move to ``host``, of the most loaded host that has any."""
     ranking = draft.ranking
     mine = ranking.rank_of.get(host)
     if mine is None or draft.is_closed(host) or host in draft.room.small:
@@ -149,7 +148,6 @@ def _would_move(draft: Draft, container: ContainerState, host: Host) -> bool:
 
 
 def _of_idle_launchers(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:
-    """Yield the first queued container, one at home first, for each launcher that became idle."""
     for resource_id in sorted(draft.newly_idle()):
         host = draft.resources[resource_id].host
         at_home = draft.containers.rows(Containers.SEEKS_HOME, host)

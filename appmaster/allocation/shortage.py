@@ -88,7 +88,6 @@ def _sentence(
 
 
 def _in_the_way(state: AllocatorState, host: Host, report: HostReport | None) -> str:
-    """Return what keeps every container from this host; empty: nothing that is known."""
     settings = state.settings
     if host not in (state.hosts or ()):
         return "is lost" if report is not None and not report.is_live else "is not live"
@@ -111,7 +110,6 @@ def _lack(settings: AllocatorSettings, report: HostReport) -> str:
 
 
 def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Host, str]]:
-    """Yield what keeps this container alone from hosts: its requests there, and its group."""
     for host in container.tried:
         yield host, "gave it no container in time"
     active = container.group

@@ -122,7 +122,6 @@ class _Future:
         self._launchers = 0
 
     def reports(self) -> tuple[events.HostReport, ...]:
-        """Return the reports of the hosts as they would be."""
         settings = self.state.settings
         return tuple(
             replace(
@@ -134,7 +133,6 @@ class _Future:
         )
 
     def feed(self, event: events.Event) -> bool:
-        """Run one step; return whether anything followed from it."""
         decision = step(self.state, event)
         self.state = decision.state
         self.reasons += decision.reasons
@@ -152,7 +150,6 @@ class _Future:
         return bool(decision.reasons or decision.records or decision.instructions)
 
     def lose(self) -> None:
-        """Silence the launchers on the lost hosts, which the ResourceManager reports lost."""
         for resource in list(self.state.resources):
             if resource.host in self._lost:
                 self.feed(events.LauncherSilent(resource.resource_id))
@@ -160,7 +157,6 @@ class _Future:
         self.feed(events.HostsObserved(left, self._reports))
 
     def calm(self) -> bool:
-        """Run until nothing is left to happen; False: that took too many rounds."""
         for _ in range(MAX_ROUNDS):
             happened = [self._happens(event) for event in list(self._due())]
             if not any(happened):
@@ -168,7 +164,6 @@ class _Future:
         return False
 
     def _due(self) -> Iterator[events.Event]:
-        """Yield the events that the state waits for."""
         yield from self._of_containers()
         yield from self._of_launchers()
         for standby in [p.standby for p in self.state.placements if p.standby is not None]:
@@ -204,7 +199,6 @@ class _Future:
         return [c for c in map(self.state.container, found) if c is not None]
 
     def _answer(self, request_id: RequestId, host: Host | None) -> events.Event:
-        """Return a check-in if there is room, else the expiry of the request."""
         place = self._roomiest() if host is None else host
         if place is None or place in self._lost or not self._has_room(place):
             return events.TimerFired(Timer(TimerKind.REQUEST_EXPIRY, request_id))
@@ -213,7 +207,6 @@ class _Future:
         return events.LauncherCheckedIn(id_, place, None, request_id)
 
     def _roomiest(self) -> Host | None:
-        """Return the host on which the scheduler would grant a request for any host."""
         load = {h: 0 for h in self.state.hosts or () if self._has_room(h)}
         for resource in self.state.resources:
             if resource.host in load:
@@ -267,7 +260,6 @@ def _lost(report: events.HostReport) -> events.HostReport:
 
 
 def _room(settings: AllocatorSettings, report: events.HostReport) -> int:
-    """Return how many more containers of the job fit there."""
     sizes = (
         (report.free_memory_mb, settings.container_memory_mb),
         (report.free_cores, settings.container_cores),
@@ -277,7 +269,6 @@ def _room(settings: AllocatorSettings, report: events.HostReport) -> int:
 
 
 def _fates(before: AllocatorState, future: _Future) -> Iterator[ShownFate]:
-    """Yield what becomes of each container that changes, with the last reason of each kind."""
     why: dict[ProcessorId, dict[ReasonKind, Reason]] = {}
     for reason in future.reasons:
         if reason.processor_id is not None:

@@ -145,7 +145,6 @@ class CoordinatorStreamClient:
         await self._try(messages, "the next attempt will wait for what has stopped")
 
     async def _try(self, messages: list[CoordinatorStreamMessage], otherwise: str) -> bool:
-        """Write all messages or none; log ``otherwise`` where they cannot be written now."""
         try:
             await self._write(messages)
         except (UnavailableError, WireError) as e:

@@ -143,11 +143,9 @@ class DriverBackend:
         return replace(order, model_version=self._job_models.version, package=package)
 
     def _package_of(self, incarnation: Incarnation) -> str | None:
-        """Return the package that the next permit of its processor has."""
         return next_package(self._driver.package_of, self._view.state, incarnation.processor_id)
 
     def _is_awaited(self, message: CheckIn) -> bool:
-        """Return whether the launcher will probably get an order soon."""
         state = self._view.state
         if message.running is None:
             resource = state.resources.get(message.resource_id)

@@ -131,7 +131,6 @@ def needed_glibc(site_packages: Path, own: tuple[int, int]) -> tuple[int, int]:
 
 
 def _tags(distribution: metadata.Distribution) -> Iterator[str]:
-    """Yield the platforms of the package's wheel, such as ``manylinux_2_28_x86_64``."""
     for line in (distribution.read_text("WHEEL") or "").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "Tag":

@@ -163,7 +163,6 @@ def _from_cluster(
 
 
 def _start() -> str:
-    """Return the path of the program that goes to the nodes with an archive."""
     return str(resources.files(node).joinpath(START_NAME))
 
 
@@ -192,7 +191,6 @@ def _unpacked(
     fetch: Callable[[Path], Path],
     say: Callable[[str], None],
 ) -> Path:
-    """Return the folder in the cache with the archive's environment; unpack it, if need be."""
     tree = cache / f"unpacked-{hashlib.sha256(known_as.encode()).hexdigest()[:16]}"
     if describe(tree):
         os.utime(tree)  # homeport pack removes what is not used

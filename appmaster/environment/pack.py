@@ -102,7 +102,6 @@ class _Wanted:
     class_data: Path | None
 
     def digest(self, packages: list[Installed]) -> str:
-        """Return the digest of ``packages`` and of all other parts."""
         digest = hashlib.sha256(_FORM)
         digest.update(f"{self.machine}\n".encode())
         for package in packages:
@@ -184,7 +183,6 @@ def remove_unused(folder: Path) -> None:
 
 
 def _by_last_use(folder: Path, pattern: str) -> list[Path]:
-    """Return the matching paths, the last used one first."""
     return sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime, reverse=True)
 
 

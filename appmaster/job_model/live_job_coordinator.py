@@ -161,7 +161,6 @@ class LiveJobCoordinator:
     # ------------------------------------------------------------------ configuration
 
     async def _follow_stream(self, job: RunningJob) -> None:
-        """Put the stream's configuration in force, except what is pending or impossible."""
         stream, before = self._heard, self.job_models.model
         if stream is None or stream is self._settled:
             return
@@ -245,7 +244,6 @@ class LiveJobCoordinator:
     # ------------------------------------------------------------------ inputs
 
     async def _follow_inputs(self, job: RunningJob) -> None:
-        """Give the tasks all partitions of their inputs, or end the job if that is impossible."""
         model = self.job_models.model
         interval_s = keys.JOB_MONITOR_PARTITION_CHANGE_MS.read(model.config) / 1000
         now_s = time.monotonic()
@@ -312,7 +310,6 @@ class LiveJobCoordinator:
             job.configured(change.model.config)
 
     async def _computed(self, call: Callable[[], _T]) -> _T | None:
-        """Return the result of ``call``, off the event loop; None where Kafka does not answer."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, call)
         except UnavailableError as error:

@@ -60,7 +60,6 @@ class LauncherTable:
         self._entries: dict[ResourceId, LauncherEntry] = {}
 
     def __len__(self) -> int:
-        """Return how many launchers are not known to be gone."""
         return len(self._entries)
 
     def heard(self, entry: LauncherEntry) -> None:

@@ -340,7 +340,6 @@ def _samza_metric(
 
 
 def _minds_racks(state: AllocatorState, processor_id: ProcessorId | None) -> bool:
-    """Return whether it is a standby whose rack should or must differ from its active's."""
     container = None if processor_id is None else state.container(processor_id)
     is_standby = container is not None and container.replica_of is not None
     return is_standby and (state.settings.racks_are_preferred or state.settings.racks_are_apart)

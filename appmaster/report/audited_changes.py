@@ -128,7 +128,6 @@ class AuditedChanges:
 
 
 def _order(message: CoordinatorStreamMessage) -> UpgradeOrder | None:
-    """Return the order of an upgrade; None where it is damaged, or the driver's own record."""
     try:
         return order_of(message)
     except WireError:

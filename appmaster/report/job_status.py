@@ -138,7 +138,6 @@ class JobStatus:
             self._note_failure(container, facts)
 
     def _note_failure(self, container: ContainerState, facts: _Facts) -> None:
-        """Show a failure that no launcher reports, such as a failed launch or a lost resource."""
         failure, known = container.last_failure, facts.last_failure
         facts.last_failure = failure
         if failure is None or failure == known:
@@ -376,7 +375,6 @@ def _log_of(incarnation: Incarnation, facts: _Facts) -> str:
 
 
 def _job_state(state: AllocatorState) -> str:
-    """Return new, starting, running (every container runs), ending or ended."""
     if state.phase is not JobPhase.ACTIVE:
         return str(state.phase.value)
     phases = {c.phase for c in state.containers if not c.is_temporary}

@@ -166,7 +166,6 @@ def _one_line(url: str) -> Iterator[None]:
 
 
 def _reason(error: Py4JError) -> str:
-    """Return the first line of the Java exception, or of py4j's own error."""
     is_java = isinstance(error, Py4JJavaError)
     text = str(error.java_exception.toString() if is_java else error)
     return text.splitlines()[0]

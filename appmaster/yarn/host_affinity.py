@@ -97,7 +97,6 @@ def refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
 
 
 def _size_refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
-    """Yield each size of the job that is above every running node's or YARN's maximum."""
     manager, yarn, partition = (
         ClusterManagerConfig.of(config),
         YarnConfig.of(config),

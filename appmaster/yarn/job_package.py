@@ -172,8 +172,6 @@ def package_name(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of the folder: its name in the zip, its path, and its identity when it was seen."""
-
     name: PurePosixPath
     path: Path
     seen: tuple[int, int, int, int, int]

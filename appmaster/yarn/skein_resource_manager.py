@@ -196,7 +196,6 @@ class SkeinResourceManager:
         return tuple(reports + (self._bury(ended) if ended else []))
 
     def _is_stray(self, skein_id: str, state: str) -> bool:
-        """Return whether no driver waits for a launcher in this container."""
         if skein_id not in self._requests:
             return True
         is_granted = _STATES[state] is SkeinContainerState.RUNNING
@@ -211,7 +210,6 @@ class SkeinResourceManager:
         self._call(lambda: self._client.shutdown(result.value, shortened(diagnostics)))
 
     def _bury(self, skein_ids: list[str]) -> list[ResourceReport]:
-        """Return the ends of these containers, and forget them."""
         completed = self._call(lambda: self._client.get_containers(states=_COMPLETED))
         stories = {c.id: c for c in completed}
         reports = []

@@ -202,7 +202,6 @@ def specification(
 
 
 def _write_certificate(config: Config, own: PrivateFolder) -> tuple[str, ...]:
-    """Write certificate and key into ``own``; return the files' names, none without TLS."""
     if not ClusterManagerConfig.of(config).has_tls:
         return ()
     certificate, key = make_certificate(application_name(config))

@@ -52,7 +52,6 @@ def _of_environment(topics_of: TopicsOf) -> TopicsOf:
 
 
 def _with_brokers(config: Config, environment: Mapping[str, str]) -> Config:
-    """Return ``config`` with the brokers of the environment, where it names none."""
     system = keys.JOB_DEFAULT_SYSTEM.read(config)
     servers = environment.get(keys.BROKERS_VARIABLE, "").strip()
     if system is None or not servers:
@@ -82,7 +81,6 @@ def _override(item: str) -> tuple[str, str]:
 
 
 def _given(config_path: str) -> Mapping[str, str]:
-    """Return the keys of a properties file, or of the job that a Python file declares."""
     job = declared_job(config_path)
     return (
         _properties(config_path, _path(config_path)) if job is None else job.config_of(os.environ)

@@ -58,7 +58,6 @@ def rewritten(config: Config, environment: Mapping[str, str], topics_of: TopicsO
 
 
 def _with_environment(config: Config, environment: Mapping[str, str]) -> Config:
-    """Return ``config`` under the environment, where ``SAMZA_A_B`` is the key ``a.b``."""
     found = {
         name.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", "."): (name, value)
         for name, value in environment.items()

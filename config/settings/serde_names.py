@@ -33,7 +33,6 @@ class SchemaSerde:
     registry: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
     def __str__(self) -> str:
-        """Return the name of the entry."""
         return self.name
 
     @property

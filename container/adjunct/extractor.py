@@ -169,7 +169,6 @@ def has_reserved(keys: Bytes) -> bool:
 
 
 def _recoder(stream: Serde | None, kept: Serde | None) -> Recode:
-    """Return the function from the stream's bytes to the store's."""
     if stream is None or kept is None or stream == kept:
         return _same
     # Own ones of one name are of one class; a name like avro does not say which schema it is of.

@@ -75,7 +75,6 @@ class EntryColumns:
         made: Callable[[Sequence[bytes]], pa.Array],
         error: Exception,
     ) -> str:
-        """Return one line, which names the first entry that ``made`` does not read."""
         which = ""
         for entry in entries:
             try:

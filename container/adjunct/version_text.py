@@ -28,8 +28,6 @@ CATALOGUE_FILE = "CATALOGUE"
 
 
 class _PartText(msgspec.Struct, rename="kebab", omit_defaults=True):
-    """The fields of one part, in their order."""
-
     next: int
     records: int
     left: PartitionEnd
@@ -39,8 +37,6 @@ class _PartText(msgspec.Struct, rename="kebab", omit_defaults=True):
 
 
 class _CatalogueText(msgspec.Struct):
-    """The fields of the catalogue, in their order."""
-
     settled: int
     served: int | None
     records: int

@@ -336,7 +336,6 @@ class _RunInVersions(ABC):
         self._strays = 0
 
     def taken(self) -> Taken:
-        """Return the outcome of the whole run."""
         offsets, at = self._run.offsets, 0
         for index, marker in sorted(self._run.markers.items()):
             if offsets[index] < self._cursor.next:

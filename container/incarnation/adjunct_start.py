@@ -238,7 +238,6 @@ def _kept(job: ContainerJob, store: AdjunctStore) -> Serdes:
 def _maker(
     job: ContainerJob, store: AdjunctStore, refused: RefusedRecords
 ) -> Callable[[], Extraction]:
-    """Return a maker of one task's extraction; tasks share serdes, but not extractors."""
     kept = _kept(job, store)
     if store.extractor is None:
         serdes = stream_serdes(job, store.stream.system, store.stream.stream)

@@ -272,7 +272,6 @@ class HangingTransactions:
         return left
 
     def _story(self, ended: Ended, place: Place, at: int, why: str) -> str:
-        """Return what is known of a transaction that is not ended, and what an operator can do."""
         known = (
             f"{ended.transactional_id} (producer {ended.producer_id}, epoch "
             f"{ended.producer_epoch}) was {ended.outcome.value}; if its end is what is missing in "

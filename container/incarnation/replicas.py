@@ -254,8 +254,6 @@ class Replicas:
 
 
 class _Progress:
-    """Logs a line every few seconds, if records came."""
-
     def __init__(self) -> None:
         self._records = 0
         self._since = time.monotonic()

@@ -123,7 +123,6 @@ class StandbyTasks:
             raise StopRequestedError("the container ends, or other standbys are wanted")
 
     def _look_for_orders(self) -> bool:
-        """Take over the list in the file, if it is new; return whether it was."""
         try:
             found = self._orders.stat()
             key = (found.st_ino, found.st_mtime_ns)

@@ -422,7 +422,6 @@ class _Found:
     def resets(
         self, ssp: SystemStreamPartition, known: Mapping[SystemStreamPartition, int]
     ) -> bool:
-        """Return whether the task begins elsewhere than at its checkpoint."""
         policy = self.job.systems[ssp.system].input_policy(ssp.stream)
         counts = checkpoint_of(ssp, known, policy) is not None
         return not counts and (ssp in known or not self.job.task.checkpoint_enabled)

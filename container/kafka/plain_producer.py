@@ -83,8 +83,6 @@ class PlainOutputs:
 
 
 class _PlainProducer:
-    """Sends the records of one system."""
-
     def __init__(self, system: SystemConfig) -> None:
         self._system = system
         self._known_topics: set[str] = set()

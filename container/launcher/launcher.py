@@ -161,8 +161,6 @@ def _number(environment: Mapping[str, str], name: str, default: int) -> int:
 
 @dataclass(slots=True, kw_only=True)
 class _Child(RunningChild):
-    """The running stream container."""
-
     lease: LeaseHolder
     package: str | None
     folder: Path
@@ -227,7 +225,6 @@ class Launcher:
                 self._stop_reporter.of_stopped(self._report)
 
     def _is_forsaken(self) -> bool:
-        """Return whether nothing runs here and the AM has been silent for too long."""
         limit_ms = self._settings.lost_ms if self._leaving is None else _FAREWELL_MS
         return self._child is None and boot_ms() - self._answered_ms >= limit_ms
 
@@ -237,7 +234,6 @@ class Launcher:
     # -- talking to the AM
 
     def _talk(self) -> None:
-        """Report once, check in once, and carry out the order; no answer changes nothing."""
         try:
             if self._report is not None:
                 self._deliver(self._report)

@@ -36,7 +36,6 @@ class _ConcurrentStreamTask(StreamTaskInstance, Generic[_Side]):
         super().__init__(task_class, context, parts)
 
     def process_batch(self, rows: pa.Table) -> None:
-        """Add a call for every message of ``rows``; none is made yet."""
         for message in self._parts.messages(rows):
             call: Any = functools.partial(self._process, message)  # of the kind that they make
             self._calls.add(order_of(self._name, message), call)

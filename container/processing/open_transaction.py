@@ -283,7 +283,6 @@ class OpenTransaction:
         return self._beside.is_over(limit_s)
 
     def _send(self, ended: _Ended) -> float:
-        """Commit the ended transaction in Kafka, with the producer for itself; return when."""
         others = (Action.END_TASKS, Action.APPLY)
         self._carry_out([step for step in self.plan if step.action not in others], ended)
         return self._clock()
@@ -300,7 +299,6 @@ class OpenTransaction:
             self._deps.on_step_done(step)
 
     def _explained(self, error: HomeportError, content: TransactionContent) -> HomeportError:
-        """Return an error that names the refused record, if that is known."""
         try:
             story = self._deps.refused(content)
         except UnavailableError:

@@ -176,7 +176,6 @@ class RunLoop:
         return max(0.0, min(own_s, self._open.time_left_s()))
 
     def _take_input(self) -> None:
-        """Wait for a batch from the pipeline, or due work; process it, and take others ahead."""
         if self._prefetch.is_empty:
             self._fetch()
         else:
@@ -197,7 +196,6 @@ class RunLoop:
             self._deps.adjuncts.poll_heads(self._clock(), following)
 
     def _fetch(self) -> None:
-        """Take the arrived input, unless the batch may still fill; wait until work is due."""
         due_s = min(_IDLE_S, self.wait_s())
         if self._open.is_on_its_way and not self._is_worth_a_batch():
             # The outputs of few records could not leave sooner, and each batch has its cost.
@@ -219,7 +217,6 @@ class RunLoop:
             self._prefetch.add(batch, self._fetch_s)
 
     def _fetch_ahead(self) -> None:
-        """Take a batch for the pipeline while the tasks have work, if enough input waits."""
         if self._prefetch.works_ahead() and self._is_worth_a_batch():
             batch = self._polled(0)
             if batch is not None:
@@ -317,7 +314,6 @@ class _Windows:
             self._next = self._clock() + (period_s or 0)
 
     def wait_s(self) -> float:
-        """Return the seconds until the next window."""
         if self._period_s is None:
             return math.inf
         return max(0.0, self._next - self._clock())
@@ -357,7 +353,6 @@ class _BatchObserver:
         return is_first
 
     def note_reads(self, prefetched: Prefetched) -> None:
-        """Note the versions that tasks read, if the batch has rows for tasks."""
         if self._deps.adjuncts is not None and prefetched.rows.num_rows > 0:
             self._deps.adjuncts.note_reads(self._batches, self._deps.history)
 

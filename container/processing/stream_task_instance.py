@@ -121,7 +121,6 @@ class StreamTaskInstance:
                     require_run(self._name, step_of(message), found)
 
     def _process_pairs(self, part: ReadRecords, function: PairFunction) -> None:
-        """Call ``function`` for each record; only an error takes its message."""
         may_go_on = self._parts.may_go_on
         keys = iter(part.keys)
 

@@ -86,7 +86,6 @@ class Followed:
     _is_stale: bool = False
 
     def __post_init__(self) -> None:
-        """Take ``next`` for the offset at the head."""
         self._next_at_head = self._next_asked = self.next
 
     @property

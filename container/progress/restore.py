@@ -221,7 +221,6 @@ class RestoreMeter:
     """Counts the records that one restore has read; its rate is of the last ten seconds."""
 
     def __init__(self, store: str, task: TaskName, plan: RestorePlan, now_s: float) -> None:
-        """Begin at ``now_s``, when nothing of ``plan`` has been read."""
         self._store = store
         self._task = task
         self._head = plan.head

@@ -98,8 +98,6 @@ class StoreMeta:
 
 
 class _MetaText(msgspec.Struct, rename="kebab", omit_defaults=True):
-    """The fields of STORE-META, in their order."""
-
     format: int
     changelog: str
     topic_id: str

@@ -77,7 +77,6 @@ class StoreId:
     task_name: TaskName
 
     def __str__(self) -> str:
-        """Return ``<store>/<task>``, for people."""
         return f"{self.store}/{self.task_name}"
 
 
@@ -89,7 +88,6 @@ class Step:
     store: StoreId | None = None
 
     def __str__(self) -> str:
-        """Return the name of the step, such as ``apply counts/Partition 0``."""
         return str(self.action) if self.store is None else f"{self.action} {self.store}"
 
 
@@ -192,7 +190,6 @@ class FlushStep:
     offset: int | None = None
 
     def __str__(self) -> str:
-        """Return the name of the step, such as ``flush counts/Partition 0``."""
         return f"{self.action} {self.store}"
 
 

@@ -165,8 +165,6 @@ def _state_of(value: bytes) -> _State | None:
 
 
 class _Reader:
-    """Reads the fields of one value from ``at`` on."""
-
     def __init__(self, data: bytes, at: int, *, is_flexible: bool) -> None:
         self._data = data
         self._at = at

@@ -51,7 +51,6 @@ class _Series:
         return f"<{self.kind} {self.sampled().series}: {self.value:.15g}>"
 
     def sampled(self) -> OwnMetric:
-        """Return the series as it is now."""
         with self._lock:
             value, buckets = max(-_LARGEST, min(self.value, _LARGEST)), tuple(self.buckets)
         return OwnMetric(self.name, self.kind, self.labels, value, self.bounds, buckets)

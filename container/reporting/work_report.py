@@ -124,7 +124,6 @@ class WorkReport:
         self._report(self._with_numbers(report, lag))
 
     def _with_numbers(self, report: ContainerReport, lag: Callable[[], int]) -> ContainerReport:
-        """Return ``report`` with the numbers that always change, if they are due again."""
         now_s = self._elapsed_s()
         if now_s < self._due_s:
             return report

@@ -134,7 +134,6 @@ class RestoreWorker:
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 
     def _before_poll(self, seconds: float) -> None:
-        """Flush or report if that is due, then sleep; the reader calls it before each poll."""
         if self._has_to_stop:
             raise _StopError
         now_s = time.monotonic()

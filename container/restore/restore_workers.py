@@ -56,8 +56,6 @@ class WorkerStoreError(StoreError):
 
 @dataclass
 class _Worker:
-    """One process and its reports."""
-
     restore: StoreRestore
     process: subprocess.Popen[bytes]
     output: IO[bytes]
@@ -75,7 +73,6 @@ class _Worker:
         return bool(data)
 
     def ended(self) -> int:
-        """Wait until the process ends; return its exit code."""
         self.output.close()
         return self.process.wait()
 
@@ -173,7 +170,6 @@ class RestoreWorkers:
         )
 
     def _is_to_run_again(self, worker: _Worker) -> bool:
-        """Return whether the ended worker found its store damaged; raise other faults."""
         code = worker.ended()
         name = worker.restore.store.name
         if isinstance(worker.fault, WorkerStoreError):
@@ -205,7 +201,6 @@ def _end_of(code: int) -> str:
 
 
 def _readable(workers: Sequence[_Worker]) -> list[_Worker]:
-    """Return those of ``workers`` that have reported, or ended; wait a moment for one."""
     with selectors.DefaultSelector() as selector:
         for worker in workers:
             selector.register(worker.output, selectors.EVENT_READ, worker)

@@ -95,7 +95,6 @@ class ExpiringStore(RocksDbStore):
         )
 
     def _expired(self, looks: int) -> dict[bytes, None]:
-        """Return the old ones among the next ``looks`` entries."""
         oldest_s = self._time.now_s() - self._ttl_s
         scan = super().scan(self._turn)
         part = list(islice(scan, looks))

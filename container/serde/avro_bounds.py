@@ -30,7 +30,6 @@ class _Walk:
         self.empty_left = _MOST_EMPTY
 
     def number(self) -> int:
-        """Pass a number, and return it."""
         found = shift = 0
         while True:
             self.skip(1)
@@ -43,7 +42,6 @@ class _Walk:
                 raise ValueError("a number has more than 64 bits")
 
     def skip(self, count: int) -> None:
-        """Pass so many bytes; raise EOFError where there are fewer."""
         if not 0 <= count <= len(self.data) - self.at:
             raise EOFError("it ends too early")
         self.at += count
@@ -77,7 +75,6 @@ class _Steps:
         self._empty: dict[str, bool] = {}
 
     def of(self, schema: Any) -> _Step:  # noqa: ANN401 - as above
-        """Return the step that passes a value of ``schema``."""
         if isinstance(schema, list):
             return _branch([self.of(branch) for branch in schema])
         if isinstance(schema, str):

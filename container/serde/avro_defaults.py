@@ -37,7 +37,6 @@ class _Defaults:
         self._fields: list[Any] = []
 
     def name(self, schema: Any) -> None:  # noqa: ANN401 - JSON
-        """Note the named types and the fields of ``schema``."""
         if isinstance(schema, list):
             for branch in schema:
                 self.name(branch)
@@ -84,7 +83,6 @@ class _Defaults:
         return self._value(field["type"], given[name] if name in given else field[_DEFAULT])
 
     def _of_union(self, branches: list[Any], default: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return the default of a union, which is of its first type, or of another one."""
         for branch in branches:
             full = self._full(branch)
             if _may_be(full["type"], default):

@@ -173,7 +173,6 @@ class _Names(ABC):
         self._made: dict[str, Convert] = {}
 
     def of(self, schema: Any) -> Convert:  # noqa: ANN401 - as above
-        """Return the conversion of values of ``schema``."""
         if isinstance(schema, list):
             return self.of_union(schema)
         if isinstance(schema, str):
@@ -192,14 +191,12 @@ class _Names(ABC):
         return found
 
     def full(self, schema: Any) -> Mapping[str, Any]:  # noqa: ANN401 - as above
-        """Return ``schema``, which is no union, as a mapping."""
         if isinstance(schema, str):
             return self._schemas.get(schema, {"type": schema})
         found: Mapping[str, Any] = schema
         return found
 
     def label(self, schema: Any) -> str:  # noqa: ANN401 - as above
-        """Return the name of a branch of a union: the full name, or the type."""
         full = self.full(schema)
         return str(full["name"] if full["type"] in _NAMED else full["type"])
 
@@ -380,7 +377,6 @@ def _names(schema: Mapping[str, Any]) -> set[str] | None:
 def _nearest(
     value: object, labels: Sequence[str], fields: Mapping[str, set[str] | None]
 ) -> Sequence[str]:
-    """Return ``labels``, sorted by how many fields of the record differ from those of ``value``."""
     if not isinstance(value, Mapping):
         return labels
     names = set(value)

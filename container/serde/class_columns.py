@@ -69,7 +69,6 @@ def _struct(found: Any, name: str) -> _Column:  # noqa: ANN401 - one of _RECORDS
 
 
 def _column(found: types.Type, name: str) -> _Column:
-    """Return the column of such values; ``name``: of the field that has them."""
     found = _plain(found)
     if type(found) in _SIMPLE:
         return _SIMPLE[type(found)]

@@ -55,7 +55,6 @@ class _Reader:
         self.step()
 
     def step(self) -> str:
-        """Pass the present token, and return it."""
         passed = self.token
         match = _TOKEN.match(self._text, self._at)
         if match is None:
@@ -77,7 +76,6 @@ class _Reader:
         return is_there
 
     def take(self, word: str) -> None:
-        """Pass ``word``; raise ValueError where something else stands there."""
         if not self.passes(word):
             raise ValueError(f"{word!r} is expected where {self.token or 'the end'!r} stands")
 

@@ -209,7 +209,6 @@ def _decimal_of(kind: pa.Decimal128Type) -> Convert:
 
 
 def _in_utc(time: dt.datetime) -> dt.datetime:
-    """Return ``time`` in UTC; a time without a zone is in UTC already."""
     return time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
 
 

@@ -34,8 +34,6 @@ def with_columns_of_input(frame: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 class _Plans:
-    """Makes plans of plans; all of these are objects of Java."""
-
     def __init__(self, jvm: Any, names: Sequence[str]) -> None:  # noqa: ANN401 - as above
         self._jvm = jvm
         self._names = frozenset(names)
@@ -81,5 +79,4 @@ def _is_input(leaf: Any) -> bool:  # noqa: ANN401 - as above
 
 
 def _all(found: Any) -> list[Any]:  # noqa: ANN401 - as above
-    """Return the elements of a Seq of Scala."""
     return [found.apply(index) for index in range(found.size())]

@@ -264,7 +264,6 @@ class PlanOnce:
         self._answer([*loads, struct.pack(">iq", _LOADED, 0)])
 
     def _form(self, schema: pa.Schema) -> tuple[Any, pa.Schema]:
-        """Return Spark's schema for tables of ``schema``, and Arrow's in which it reads them."""
         from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - as above
         from pyspark.sql.types import StructType  # noqa: PLC0415 - as above
 

@@ -115,7 +115,6 @@ def _steps(plan: Sequence[_Node]) -> Iterator[tuple[_Node, bool]]:
 def _note(
     expression: Sequence[_Node], columns: Mapping[int, tuple[int, pa.Field]], found: _Found
 ) -> None:
-    """Add the reads of the expression to ``found``; a node comes before its operands."""
     above: _Node = {"class": ""}
     for node in expression:
         known = columns.get(_id(node)) if node["class"] == _ATTRIBUTE else None

@@ -145,7 +145,6 @@ class _Statement:
         self._is_query = False
 
     def frame(self, frames: Frames) -> DataFrame:
-        """Return the statement's frame."""
         session = next(iter(frames.values())).sparkSession
         for name, source in self._views.items():
             frames[source].createOrReplaceTempView(quoted(name))

@@ -189,7 +189,6 @@ class JobPlanner:
             self._answers.planned(answer)
 
     def _is_taken(self, order: _Order) -> bool:
-        """Return whether the order is the newest one, and mark it as done."""
         with self._wanted:
             if self._order is not order or self._is_closed:
                 return False
@@ -287,7 +286,6 @@ def other_code(recorded: Config, config: Config) -> str | None:
 
 
 def _code(config: Config) -> str | None:
-    """Return what the job is: its task class, else its pipeline, with the key."""
     given = ((key.name, key.read(config)) for key in _CODE)
     return next((f"{name} = {value!r}" for name, value in given if value), None)
 

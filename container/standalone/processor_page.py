@@ -242,7 +242,6 @@ class ProcessorPage:
         )
 
     def _container(self, state: ProcessorState) -> ShownContainer:
-        """Return the processor in the form of a container on YARN."""
         report, work = self._report(), state.work
         is_live = work.is_live
         return ShownContainer(
@@ -278,7 +277,6 @@ def leader_metrics(counts: ShownTakenOver) -> tuple[Metric, ...]:
 
 
 async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | None:
-    """Return what the processor at ``url`` shows of itself; None: it does not answer."""
     try:
         async with session.get(url.rstrip("/") + "/v1/processor") as answer:
             found = decoded(ShownStatus, await answer.read(), "the status")
@@ -288,7 +286,6 @@ async def _asked(session: aiohttp.ClientSession, url: str) -> ShownContainer | N
 
 
 def _from_plan(state: ProcessorState, registration: Registration) -> ShownContainer:
-    """Return a processor as ZooKeeper has it, until it answers itself."""
     entry = None if state.plan is None else state.plan.of(registration.sequence)
     return ShownContainer(
         processor_id=registration.processor_id,

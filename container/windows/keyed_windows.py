@@ -422,7 +422,6 @@ class Windows:
 
 
 def _is_logged(before: int, now: int) -> bool:
-    """Return whether to log this count: the first, tenth, hundredth and so on."""
     return now > before and (len(str(before)) < len(str(now)) or before == 0)
 
 

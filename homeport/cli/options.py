@@ -90,8 +90,6 @@ def loaded(
 
 
 class _App(typer.Typer):
-    """Makes the options of each command out of its parameters."""
-
     def command(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as Typer's own
         add = super().command(*args, **kwargs)
         return lambda function: (add(_with_options(function)), function)[1]
@@ -177,7 +175,6 @@ def _read_by_us(annotation: Any) -> Any:  # noqa: ANN401 - of any parameter
 def _number(
     read: Callable[[str], float], what: str, least: float | None, most: float | None, text: object
 ) -> float:
-    """Return the number; ``text`` may be a default, which is one."""
     with suppress(ValueError):
         number = read(str(text))
         if (least is None or least <= number) and (most is None or number <= most):

@@ -257,7 +257,6 @@ def _no_function(timer: Timer) -> None:
 
 
 def _hooks_of(own: type[StreamTask | BatchTask]) -> list[str]:
-    """Return the names of the methods that a container calls, and that the class has of its own."""
     base = StreamTask if issubclass(own, StreamTask) else BatchTask
     names = (name for name in vars(base) if not name.startswith("_"))
     return [n for n in names if inspect.getattr_static(own, n) is not vars(base)[n]]

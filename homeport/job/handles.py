@@ -149,7 +149,6 @@ class _Sending(_Typed[K, V]):
         return self.name
 
     def methods(self, context: TaskContext) -> Mapping[str, Callable[..., object]]:
-        """Return ``send`` of the task."""
         name, send_value = self.name, context.send
 
         def send(
@@ -179,7 +178,6 @@ class _Sending(_Typed[K, V]):
         headers: Mapping[str, bytes | None] | HeaderPairs | None = None,
         timestamp: int | None = None,
     ) -> None:
-        """Send one record; it leaves with the transaction. See ``MessageCollector.send``."""
         self.calls.current(self).context.send(
             self.name, value, key, partition=partition, headers=headers, timestamp=timestamp
         )
@@ -223,7 +221,6 @@ class Reference(_Typed[K, V], ReadableStore[K, V]):
         return {name: getattr(part, name) for name in self._bound}
 
     def __getitem__(self, key: K) -> V:
-        """Return the value of ``key``; KeyError where there is none."""
         found = self.get(key)
         if found is None:
             raise KeyError(key)
@@ -242,7 +239,6 @@ class Reference(_Typed[K, V], ReadableStore[K, V]):
             )
 
         def __delitem__(self, key: object) -> None:
-            """Refuse a deletion, as a write."""
             Reference.__setitem__(self, key, None)
 
 
@@ -254,7 +250,6 @@ class Store(Reference[K, V], KeyValueStore[K, V]):
         self.put(key, value)
 
     def __delitem__(self, key: K) -> None:
-        """Delete the value of ``key``; nothing happens where there is none."""
         self.delete(key)
 
 

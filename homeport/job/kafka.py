@@ -49,8 +49,6 @@ class _Brokers(Late):
 
 @dataclass(frozen=True)
 class _TextOf(Late):
-    """The text of a PEM file."""
-
     path: Path
 
     def text(self, key: str, environment: Mapping[str, str]) -> str:  # noqa: ARG002 - as of Late
@@ -64,8 +62,6 @@ class _TextOf(Late):
 
 @dataclass(frozen=True)
 class _Login(Late):
-    """The value of Kafka's ``sasl.jaas.config``."""
-
     module: str
     user: str
     password: Env
@@ -77,8 +73,6 @@ class _Login(Late):
 
 @dataclass(frozen=True)
 class _Servers(Late):
-    """The brokers that ``given`` names."""
-
     given: Late
 
     def text(self, key: str, environment: Mapping[str, str]) -> str:

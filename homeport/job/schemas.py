@@ -71,7 +71,6 @@ class Schema(Generic[V]):
         return f"{type(self).__name__}({str(self.file or self.text or 'of the registry')!r})"
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both are one entry of ``serializers.registry``."""
         return type(other) is type(self) and vars(other) == vars(self)
 
     __hash__ = None  # type: ignore[assignment]  # its properties may be a dict

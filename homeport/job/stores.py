@@ -302,7 +302,6 @@ class Stores:
         return name
 
     def _entry(self, what: str, name: str, serde: str) -> str:
-        """Return ``name``, once ``serializers.registry`` has such a serde under it."""
         known = self._keys.setdefault(f"serializers.registry.{name}.class", serde)
         if known != serde:
             rule = f"it is {serde}, and {known} has that name too"

@@ -193,7 +193,6 @@ class Chaos:
         return f"{node}{with_am}: {count}{words} for {fault.length_s:.1f} s"
 
     def _targets(self, fault: Fault) -> list[processes.ProcessId]:
-        """Wait until there are living processes that the fault means, and return them."""
         words = KINDS[fault.kind]
         deadline = time.monotonic() + _TARGET_LIMIT_S
         while True:

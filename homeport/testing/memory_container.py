@@ -358,7 +358,6 @@ def _copy_of_one_moment(folder: Path, copy: Path) -> None:
 
 
 def _listed(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return {file: (size in bytes, time of last change in ns)} of the files that exist."""
     found: dict[Path, tuple[int, int]] = {}
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -367,10 +366,7 @@ def _listed(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 class _NoWorkers:
-    """In place of worker processes, which would read from Kafka."""
-
     def run(self, restores: Sequence[StoreRestore]) -> None:
-        """Raise StoreError: there are none."""
         names = ", ".join(restore.store.name for restore in restores)
         raise StoreError(f"{names}: more records to restore than a test may have: write fewer")
 

@@ -491,7 +491,6 @@ class TestRunner:
         return found[0]
 
     def _topic(self, name: str) -> SystemStream:
-        """Return an output, or a topic with records; a job that declares no output has any."""
         stream, outputs = self._checked.stream(name), self._checked.outputs
         broker = self._around.brokers.get(stream.system)
         if broker is None:
@@ -518,7 +517,6 @@ class TestRunner:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """End the container if the block raises, as a process that has failed."""
         try:
             yield
         except HomeportError as error:

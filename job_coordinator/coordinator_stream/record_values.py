@@ -61,7 +61,6 @@ def decoded(
 
 
 def _body(kind: type, values: Mapping[str, str]) -> dict[str, object]:
-    """Return {field: its value as JSON has it}, without those that are missing."""
     body: dict[str, object] = {}
     for field, of, may_be_none in _fields(kind):
         text = values.get(_name(field))

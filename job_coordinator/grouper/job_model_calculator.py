@@ -101,7 +101,6 @@ def _input_partitions(
     partition_counts: Mapping[SystemStream, int],
     broadcast: frozenset[SystemStreamPartition],
 ) -> tuple[SystemStreamPartition, ...]:
-    """Return every input partition that is not broadcast, sorted."""
     _check_broadcast(broadcast, partition_counts)
     counts = {
         stream: _count(stream, partition_counts, keys.TASK_INPUTS.name)
@@ -122,7 +121,6 @@ def _tasks(
     before: PreviousAssignment,
     processor_ids: tuple[ProcessorId, ...],
 ) -> dict[TaskName, TaskModel]:
-    """Return the tasks, by name in sorted order."""
     key, name = keys.JOB_SSP_GROUPER_FACTORY.name, JobConfig.of(config).ssp_grouper_factory
     grouper = ssp_grouper(config)
     grouped = _answer(key, name, lambda: grouper.group(partitions, processor_ids))
@@ -211,7 +209,6 @@ def _grouped(
 def _check_processors(
     config: Config, groups: Collection[ProcessorId], processor_ids: Collection[ProcessorId]
 ) -> None:
-    """Require that the grouper has made containers of the given processors alone."""
     for processor_id in groups:
         if processor_id not in processor_ids:
             raise keys.TASK_NAME_GROUPER_FACTORY.error(

@@ -82,13 +82,11 @@ class _Matching:
         self._of: dict[ProcessorId, set[TaskName]] = {p: set() for p in self.room}
 
     def run(self) -> dict[TaskName, ProcessorId]:
-        """Return {task: its processor}; tasks without room are left out."""
         for task in self.candidates:
             self._place(task)
         return {task: p for p, tasks in self._of.items() for task in sorted(tasks)}
 
     def _place(self, first: TaskName) -> None:
-        """Place the task; move others along a chain where that makes room for it."""
         came: dict[ProcessorId, tuple[ProcessorId | None, TaskName | None]] = {}
         queue: deque[ProcessorId] = deque()
 
@@ -199,7 +197,6 @@ class _Dealing:
         self._taken = {task: {locations[p]} for task, p in owners.items()}
 
     def of(self, processor_id: ProcessorId) -> list[_Replica]:
-        """Return the standbys of the processor."""
         return self._of[processor_id]
 
     def keep(self, replica: _Replica, at: ProcessorId) -> bool:
@@ -229,7 +226,6 @@ class _Dealing:
         return True
 
     def deal(self, replicas: Sequence[_Replica], before: PreviousAssignment) -> None:
-        """Give each replica a place where it may be: where its files are, else anywhere."""
         there: dict[Host, list[ProcessorId]] = {}
         for processor_id in self._of:
             there.setdefault(self._at[processor_id], []).append(processor_id)

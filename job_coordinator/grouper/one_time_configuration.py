@@ -201,7 +201,6 @@ def refusal(
 
 
 def _of(ssps: _Partitions, streams: Mapping[_Stream, int]) -> _Partitions:
-    """Return those of ``streams``."""
     return frozenset(ssp for ssp in ssps if _stream(ssp) in streams)
 
 
@@ -224,7 +223,6 @@ def _shown(config: Config, key: str) -> str:
 
 
 def _key_serdes(config: Config) -> dict[str, ConfiguredSerde]:
-    """Return {key of a repartition's serde of keys: the serde in force}."""
     found = {}
     for own in repartitions(config):
         system = SystemConfig.of(config, own.stream.system)

@@ -310,7 +310,6 @@ class _Dealing:
         self._groups: dict[ProcessorId, list[TaskName]] = {p: [] for p in sorted(self._hosts)}
 
     def deal(self) -> dict[ProcessorId, tuple[TaskName, ...]]:
-        """Return the tasks of each processor, sorted, in the order of the processors' ids."""
         rest = self._to_hosts(self._to_own_processors())
         for name, processor_id in zip(rest, self._room(self._groups), strict=True):
             self._groups[processor_id].append(name)

@@ -73,7 +73,6 @@ class AuditedChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _one_line(text: str) -> str:
-    """Return the beginning of ``text``, without control characters of terminals."""
     line = " ".join(text[: 2 * MAX_TEXT].split())[:MAX_TEXT]
     return "".join(c if c.isprintable() else "?" for c in line)
 

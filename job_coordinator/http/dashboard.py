@@ -224,8 +224,6 @@ class Dashboard:
 
 
 class _Seen:
-    """The newest state, for which streams wait."""
-
     def __init__(self) -> None:
         self.number = 0
         self._state: dict[str, Any] = {}
@@ -234,7 +232,6 @@ class _Seen:
         self._news = asyncio.Event()
 
     def see(self, state: dict[str, Any], at_ms: int) -> None:
-        """Take this state; it is news if it differs from the last one."""
         self._at_ms = at_ms
         if state != self._state:
             self._state, self._body = state, compact_json(state)
@@ -242,17 +239,14 @@ class _Seen:
             self.end()
 
     def end(self) -> None:
-        """Wake all waiting streams."""
         self._news.set()
         self._news = asyncio.Event()
 
     async def after(self, number: int) -> None:
-        """Wait for a state after the one of that number, or for the server's end."""
         if self.number <= number:
             await self._news.wait()
 
     def age_ms(self, now_ms: int) -> float:
-        """Return the age of the state; infinite before the first one."""
         return float("inf") if self._at_ms is None else now_ms - self._at_ms
 
     def body(self, now_ms: int) -> bytes:

@@ -91,7 +91,6 @@ class _Head:
         return cls(pieces, checksum)
 
     def tag(self, *rest: bytes) -> ETag:
-        """Return the tag of the head followed by ``rest``."""
         checksum = self.checksum.copy()
         for part in rest:
             checksum.update(part)
@@ -107,7 +106,6 @@ class _GzipHead:
         self._bytes = b"".join(parts) + self._after.flush(zlib.Z_SYNC_FLUSH)
 
     def followed_by(self, *rest: bytes) -> tuple[bytes, ...]:
-        """Return one gzip stream of the head and ``rest``."""
         compressor = self._after.copy()
         return self._bytes, b"".join(map(compressor.compress, rest)) + compressor.flush()
 
@@ -163,7 +161,6 @@ class ModelDocuments:
         return await self._once(("packed head", form.mask_secrets), _GzipHead, head)
 
     async def _once(self, what: Hashable, make: Callable[..., T], *arguments: object) -> T:
-        """Run ``make(*arguments)`` in a thread for the first caller; all callers wait for it."""
         future: asyncio.Future[T] | None = self._results.get(what)
         if future is None or (future.done() and future.exception() is not None):
             future = asyncio.ensure_future(asyncio.to_thread(make, *arguments))

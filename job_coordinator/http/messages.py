@@ -72,12 +72,10 @@ class _Message:
     _flat: ClassVar[str] = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the body."""
         return body_of(self, flat=self._flat)
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Self:
-        """Return the message of ``body``; WireError where a field is missing or wrong."""
         return cls._as_received(value_of(cls, body, cls._what, flat=cls._flat))
 
     def _as_received(self) -> Self:

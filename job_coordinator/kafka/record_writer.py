@@ -109,7 +109,6 @@ class RecordWriter(ABC):
                 raise self._too_large(key, value)
 
     def _send(self, records: Sequence[Record]) -> None:
-        """Queue all records; errors raise at once."""
         self._error = None
         self._outstanding = 0
         deadline = time.monotonic() + self._timeout_s
@@ -273,7 +272,6 @@ class TransactionalWriter(RecordWriter):
         self._final = InvariantViolation("the coordinator stream is written after close()")
 
     def _end_last_transaction(self) -> None:
-        """Commit or abort the last transaction, as ``_pending`` has it."""
         if self._pending is _Pending.COMMIT:
             try:
                 self._call("commit_transaction")

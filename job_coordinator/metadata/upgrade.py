@@ -65,8 +65,6 @@ class _Refusal:
 
 @dataclass(frozen=True, slots=True)
 class _Submitted:
-    """The package ``subject`` was submitted with that run of the job."""
-
     application: Text
     subject: Package
 
@@ -151,7 +149,6 @@ class UpgradeManager(RecordManager):
 
 
 def _state_values(state: UpgradeState) -> dict[str, str]:
-    """Return the values of a record that has ``state``."""
     known = {
         "previous": state.previous,
         "current": state.current,

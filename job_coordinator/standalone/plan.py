@@ -272,7 +272,6 @@ def check_standbys(
 def _suspects(
     before: Plan | None, fenced: Mapping[ProcessorId, int]
 ) -> dict[TaskName, tuple[Incarnation, ...]]:
-    """Return {task: the incarnations that may still write to it}."""
     if before is None:
         return {}
     found: dict[TaskName, tuple[Incarnation, ...]] = {}

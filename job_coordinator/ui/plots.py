@@ -33,8 +33,6 @@ _MS_PER_S: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Counters:
-    """The counters of an incarnation at ``at_ms``."""
-
     epoch: int
     at_ms: int
     processed: int
@@ -60,7 +58,6 @@ class Plots:
         self._newest = 0
 
     def __len__(self) -> int:
-        """Return how many containers have points."""
         return len(self._series)
 
     def take(self, containers: Sequence[ShownContainer], now_ms: int) -> None:
@@ -128,7 +125,6 @@ def _put(series: _Series, point: int, numbers: Sequence[float]) -> None:
 
 
 def _numbers(series: _Series, container: ShownContainer, now_ms: int) -> tuple[float, ...]:
-    """Return numbers in the order of ``NAMES``; NaN where not known, as in a first look."""
     report = container.report or ContainerReport()
     lag = container.lag if container.is_standby else report.input_lag
     before, series.last = series.last, _counters(container, report, now_ms)

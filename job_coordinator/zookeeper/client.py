@@ -165,7 +165,6 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
         self._has_tls = has_tls
 
     def create_connection(self, *arguments: Any, **named: Any) -> socket.socket:  # noqa: ANN401 - of kazoo
-        """Return a connection to the server of that address."""
         if not self._has_tls:
             made: socket.socket = super().create_connection(*arguments, **named)
             return made

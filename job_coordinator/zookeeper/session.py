@@ -156,7 +156,6 @@ class Session:
         return None if client_id is None else int(client_id[0])
 
     def _on_state(self, state: str) -> None:
-        """Make an event of Kazoo's new state of the connection."""
         with self._lock:
             if self._is_closed:
                 return

@@ -191,7 +191,6 @@ class ZooKeeperTree:
             task()
 
     def _in_connection(self, act: Callable[[Connection], None]) -> None:
-        """Run ``act`` within the present state of the connection, unless that is down."""
         sink, session = self._parts()
         connection = session.connection
         if not connection.is_up:
@@ -266,7 +265,6 @@ class ZooKeeperTree:
         self._put(connection, protocol.ProcessorsSeen(found))
 
     def _see_plan(self, connection: Connection) -> None:
-        """Read and watch the newest version, and its barrier."""
         version = self._versions.newest(self._look_at_plan)[0]
         if version == 0:
             return
@@ -294,7 +292,6 @@ class ZooKeeperTree:
         return tuple(sorted(found.values()))
 
     def _plan(self, version: int) -> Plan | None:
-        """Return the plan of a version; None if it is deleted."""
         with self._lock:
             known = self._plans.get(version)
         if known is not None:

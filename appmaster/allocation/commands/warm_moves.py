@@ -144,7 +144,6 @@ def _enter(draft: Draft, active: ContainerState, launcher: ResourceState) -> Pro
 
 
 def _is_in_use(draft: Draft, active: ContainerState) -> bool:
-    """Return whether a temporary standby that has not stopped, or the JobModel, uses its id."""
     own = temporary_id(active.processor_id)
     return own in draft.containers or any(i.processor_id == own for i in draft.retired)
 
@@ -168,7 +167,6 @@ def warm(
 
 
 def _is_needed_more(draft: Draft, container: ContainerState, standby: ContainerState) -> bool:
-    """Return whether the container cannot go home, and its standby has not begun to work."""
     has_begun = standby.phase is not ContainerPhase.ASSIGNED
     if has_begun or container.phase is not ContainerPhase.QUEUED:
         return False

@@ -146,7 +146,6 @@ class Edit(MutableMapping[K, V], Generic[K, V, F]):
         return len(self._map)
 
     def __iter__(self) -> Iterator[K]:
-        """Return the keys, sorted."""
         return iter(self._table.keys() if self._has_same_keys else sorted(self._map))
 
     def __setitem__(self, key: K, row: V) -> None:

@@ -114,7 +114,6 @@ class _Move:
         self._fixed = destination
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """Plan the move by running the allocator on its present state."""
         request = self._request(asked)
         driver = self._driver
         before = driver.view.place_of(request.processor_id)
@@ -174,7 +173,6 @@ class _SetKey:
         self._check_model = check_model
 
     async def plan(self, asked: Mapping[str, Any]) -> Plan:
-        """Check the change as ``homeport config set`` does; ConfigError: the check refuses it."""
         key, value = _key_of(asked)
         check_operators_key(key)
         check_key(key, value)

@@ -71,7 +71,6 @@ class _NextVersions:
         layer: tuple[Filling, ...],
         found: dict[int, dict[bytes, bytes | None]] | None,
     ) -> Versions:
-        """Return the versions once ``layer`` is written; add the entries of each to ``found``."""
         for run, keys, values in layer:
             taken = versions.take(run)
             if found is not None:

@@ -104,7 +104,6 @@ class FilledStore(ABC):
     _beside: Executor
 
     def __post_init__(self, kept_bytes: int) -> None:
-        """Begin with nothing: neither found nor opened."""
         store = self.planned.store
         self.name = str(self.planned.directory)
         self._has_moved = self._has_begun = False

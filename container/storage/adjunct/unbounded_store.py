@@ -31,7 +31,6 @@ class UnboundedStore(FilledStore):
     """A ``FilledStore`` of which tasks see each batch from its turn on."""
 
     def __post_init__(self, kept_bytes: int) -> None:
-        """Begin with nothing: neither found nor opened."""
         super().__post_init__(kept_bytes)
         self._engine: StorageEngine | None = None
         self._parts: VersionProgress = {}

@@ -72,7 +72,6 @@ class VersionedStore(FilledStore):
     """
 
     def __post_init__(self, kept_bytes: int) -> None:
-        """Begin with nothing: neither found nor opened."""
         super().__post_init__(kept_bytes)
         self.versions = Versions(self.planned.partitions)
         self._open: dict[int, StorageEngine] = {}

@@ -44,7 +44,6 @@ def main(given: TextIO = sys.stdin) -> int:
 
 
 def _check(asked: Question, warnings: Collection[str]) -> None:
-    """Raise HomeportError for the first fault; print a note for each warning."""
     takes: Takes | None = None
     gets_batches = False
     streams = [stream for name in asked.streams if (stream := SystemStream.parse(name)) is not None]

@@ -202,7 +202,6 @@ def _tree(job: RecordedJob) -> Kept | None:
 
 
 def _unstopped(job: RecordedJob, runs: _Runs) -> list[Incarnation]:
-    """Return the incarnations that may write, and have no record of their stop."""
     stream = job.view.stream
     found = {*permitted_incarnations(stream)} - StopManager(stream).read().keys()
     if runs.tree is not None and runs.tree.plan is not None:

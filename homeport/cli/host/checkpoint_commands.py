@@ -61,7 +61,6 @@ class Position:
         )
 
     def __str__(self) -> str:
-        """For people."""
         ends = f"oldest {self.ends.oldest}, head {self.ends.head}"
         if self.processed is None:
             return f"{self.task}  {self.ssp.name}: no checkpoint; {ends}"

@@ -129,7 +129,6 @@ def _clean_deleted(
 
 
 def _summarise(sweeps: Sequence[Sweep]) -> None:
-    """Print what is removed; StoreError: something could not be."""
     for sweep in sweeps:
         for line in sweep.summary():
             note(line)

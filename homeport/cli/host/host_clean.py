@@ -49,7 +49,6 @@ class OfJob:
         return self.outcome.shown()
 
     def __str__(self) -> str:
-        """For people."""
         return f"{self.folder}/{self.outcome}"
 
 
@@ -127,7 +126,6 @@ class HostClean:
             yield OfJob(folder.name, outcome)
 
     def _kept(self, folder: Path, reason: str) -> OfJob:
-        """Return the line of a whole folder, which is not looked into."""
         try:
             extent = extent_of(folder)
         except StoreError:  # as that of another user

@@ -102,7 +102,6 @@ def new(  # noqa: PLR0913 - each is an option of the command
 
 
 def _example(name: str) -> dict[str, str]:
-    """Return {path: text} of an example of the wheel; ConfigError where it has none of the name."""
     examples = Path(str(resources.files("homeport"))) / "examples"
     known = sorted(folder.name for folder in examples.iterdir())
     if name not in known:
@@ -116,7 +115,6 @@ def _example(name: str) -> dict[str, str]:
 
 
 def _kind(flags: Mapping[str, bool]) -> str:
-    """Return the kind whose flag is given; HomeportError where several are."""
     kinds = [kind for kind, is_given in flags.items() if is_given]
     if len(kinds) > 1:
         raise HomeportError(f"--{kinds[0]} and --{kinds[1]} exclude each other: give one of them")
@@ -124,7 +122,6 @@ def _kind(flags: Mapping[str, bool]) -> str:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write {path in ``folder``: text} and print the paths; ConfigError where it has files."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError("NAME", str(folder), "there is such a folder here", "give another name")
     for path, text in files.items():
@@ -187,7 +184,6 @@ def _in_python(kind: str, values: Mapping[str, str], brokers: str | None) -> dic
 
 
 def _in_properties(kind: str, values: Mapping[str, str], brokers: str | None) -> dict[str, str]:
-    """Return {path in the folder of the job: text} of a job with a properties file."""
     name, module, system = values["name"], values["module"], values["system"]
     suffix = "sql" if kind == "sql" else "py"
     code, test = f"package/{module}.{suffix}", f"tests/test_{module}.py"
@@ -232,13 +228,11 @@ def _beside(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _filled(folder: str, source: str, values: Mapping[str, str]) -> str:
-    """Return the text of a template, with ``values`` in place of their names."""
     file = resources.files("homeport.cli.host") / "templates" / folder / f"{source}.template"
     return Template(file.read_text(encoding="utf-8")).substitute(values)
 
 
 def _work(kind: str, module: str, given: SystemStream) -> str:
-    """Return the keys that declare what is done with the records."""
     serdes = f"systems.{given.system}.streams.{given.stream}.samza"
     if kind == "sql":
         return f"task.pipeline.sql=file:{module}.sql"

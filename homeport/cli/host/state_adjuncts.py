@@ -74,7 +74,6 @@ class ShownAdjunct:
         }
 
     def __str__(self) -> str:
-        """For people."""
         parts = [f"from {self.planned.store.stream} up to {_at(self.look.found.positions)}"]
         if self.behind is not None:
             parts.append(f"{self.behind} behind")
@@ -215,7 +214,6 @@ class _Caught:
     entries: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def take(self, _run: Run, keys: Bytes, values: Bytes) -> None:
-        """Keep the entries."""
         pairs = zip(keys, values, strict=True)
         self.entries = {key: value for key, value in pairs if key is not None}
 
@@ -228,11 +226,9 @@ class _Storage:
     sink: _Caught
 
     def adjunct(self, store: str) -> _Caught | None:
-        """Return the sink, where the store is of this storage."""
         return self.sink if store in self.names else None
 
     def reset_partitions(self) -> Collection[SystemStreamPartition]:
-        """None: nothing is begun."""
         return []
 
 

@@ -146,7 +146,6 @@ class Row:
         return plain if self.adjunct is None else structs.replace(plain, **self.adjunct.fields())
 
     def __str__(self) -> str:
-        """For people, in one line."""
         parts = [self._whose(), self._extent()]
         if self.adjunct is not None:
             parts.append(str(self.adjunct))
@@ -281,7 +280,6 @@ class OtherJob:
         return ShownDirectory(path=path, kind=_OTHER, directories=count, bytes=self.size_bytes)
 
     def __str__(self) -> str:
-        """For people."""
         if self.fault is not None:
             return f"{self.path}: another job; {self.fault}"
         count = number(self.directories, "directory", "directories")

@@ -104,7 +104,6 @@ class _Listener:
     results: list[str] = field(default_factory=list)
 
     def restore_started(self, store: str, task_name: TaskName, plan: RestorePlan) -> None:
-        """Note that the store is about to be read."""
         if plan.rebuild:
             how = f"begins from the start: {plan.reason}"
         elif plan.reason is None:
@@ -114,7 +113,6 @@ class _Listener:
         self.report(f"{store}/{task_name}: {how}; offsets {plan.start} to {plan.head}")
 
     def restore_progress(self, progress: RestoreProgress) -> None:
-        """A line every few seconds."""
         left = progress.seconds_left
         self.progress.show(
             f"{progress.store}/{progress.task}: {progress.records} records, "
@@ -123,7 +121,6 @@ class _Listener:
         )
 
     def restore_finished(self, store: str, task_name: TaskName, result: Restored) -> None:
-        """Note that the store stands at the head."""
         how = {"none": "nothing was missing", "tail": "the rest was read"}
         words = how.get(result.kind.value, "read in full")
         counted = number(result.records, "record")

@@ -99,7 +99,6 @@ class Answer:
         )
 
     def __str__(self) -> str:
-        """For people; a line, and one more for each of the first keys that differ."""
         name = f"{self.store}/{self.task} at {self.path}"
         found = self.comparison
         if found is None:

@@ -45,7 +45,6 @@ class Outcome:
         return Swept(path, kind, self.what, self.reason, taken, self.age_ms)
 
     def __str__(self) -> str:
-        """For people."""
         found = self.judgement.found
         held = f", open by {found.holder}" if found.holder else ""
         extent = f"{size(found.extent.size_bytes)}, newest file {age(self.age_ms)} old"

@@ -211,7 +211,6 @@ def write_list(
 
 
 def _actives(job: JobView) -> frozenset[str]:
-    """Return the processors that have tasks which process input."""
     modes = TaskModeManager(job.stream).read()
     owners = TaskAssignmentManager(job.stream).read().items()
     return frozenset(p for t, p in owners if modes.get(t) is not TaskMode.STANDBY)

@@ -136,7 +136,6 @@ def _move_all(job: JobView, host: Host, wait: Patience) -> None:
 
 
 def _written(job: JobView, due: Sequence[Move]) -> list[PlacementRequest]:
-    """Return the requests, which are in the stream."""
     if job.running is None:
         return []
     application = job.running.application

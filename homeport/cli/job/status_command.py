@@ -81,7 +81,6 @@ def end_of(config: Config, stream: CoordinatorStream) -> str | None:
 
 
 def _found_again(running: RunningJob, given: Config) -> RunningJob:
-    """Return another attempt's AM, or another leader, if one answers by now."""
     try:
         return require_running(given)
     except UnavailableError:

@@ -151,7 +151,6 @@ def exchange(*, given: Given) -> None:
 
 
 def _await(running: RunningJob, secret: JobSecret, generation: int) -> None:
-    """Wait until the AM proves that it has the generation; UnansweredError where it does not."""
     client = running.client
     end_s = time.monotonic() + _PATIENCE_S
     while _shown(client, secret) != generation:

@@ -174,7 +174,6 @@ def logs(*, name: Name = DEFAULT_NAME, node: str | None = None, as_json: AsJson 
 def _refuse_another_form(
     status: dict[str, Any], nodes: int | None, brokers: int | None, *, zookeeper: bool
 ) -> None:
-    """Require that what runs is what the command states."""
     wrong = [
         f"--{what} {wanted}: it has {len(status[what])}"
         for what, wanted in (("nodes", nodes), ("brokers", brokers))

@@ -223,7 +223,6 @@ def _is_json(value: bytes) -> bool:
 
 
 def _text(data: object) -> str | None:
-    """Return text as it is; bytes that are no text as 0x and hexadecimal digits."""
     if not isinstance(data, bytes):
         return None if data is None else str(data)
     try:
@@ -233,7 +232,6 @@ def _text(data: object) -> str | None:
 
 
 def _reached(name: str) -> str:
-    """Return the brokers of the cluster; UnavailableError where none answers."""
     servers = running(name).bootstrap_servers
     system = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": servers}), "kafka")
     try:
@@ -257,7 +255,6 @@ def _make(servers: str, topic: str, partitions: int) -> None:
 
 
 def _sent(servers: str, topic: str, records: Iterable[tuple[bytes | None, bytes | None]]) -> int:
-    """Send the records, and wait until all are in Kafka; return how many."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "acks": "all"})
     failed: list[object] = []
     count = 0

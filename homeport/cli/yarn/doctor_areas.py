@@ -158,7 +158,6 @@ def _kafka(config: Config, name: str) -> Iterator[Finding]:
 
 
 def _addresses(hosts: Iterable[Host]) -> dict[Host, str]:
-    """Return {host: its address}, without hosts that this machine cannot resolve."""
     names, found = NodeNames.from_environment(os.environ), {}
     for host in hosts:
         with contextlib.suppress(UnavailableError):

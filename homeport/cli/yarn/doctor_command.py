@@ -64,7 +64,6 @@ def doctor(
 
 
 def _valid(config_path: str, overrides: list[str] | None) -> Config:
-    """Return the job's configuration, which breaks no rule; ConfigError where it does."""
     config = loaded(config_path, overrides, topics_of)
     warn(validate(config))
     return config

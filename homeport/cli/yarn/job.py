@@ -117,7 +117,6 @@ class Job:
         self.require_not_running(store)
 
     def _named_applications(self, stream: CoordinatorStream | None) -> Collection[str]:
-        """Return the applications that the coordinator stream names as the job's last."""
         if stream is None:
             if not self.has_stream():
                 return ()

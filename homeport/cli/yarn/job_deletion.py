@@ -106,7 +106,6 @@ class Ended(Struct, frozen=True):
         return self
 
     def __str__(self) -> str:
-        """For people."""
         return f"{self.kind} {self.name}: {self.outcome}: {self.reason}"
 
 
@@ -262,7 +261,6 @@ class JobEnd:
         fence_all(config, sorted(found))
 
     def _topics(self, require_newest: Callable[[], None] | None) -> Iterator[Ended]:
-        """Yield what becomes of each topic; delete none without ``require_newest``."""
         for fate in self.judged:
             name = fate.topic.stream
             outcome = Outcome.WOULD_BE if fate.is_deleted else Outcome.KEPT
