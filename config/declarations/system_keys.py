@@ -101,7 +101,8 @@ STREAM_RESET_OFFSET = BoolKey(
 )
 STREAM_BOOTSTRAP = BoolKey(
     "systems.<system>.streams.<stream>.samza.bootstrap",
-    "each start reads the stream to its end before any other, and later before all others",
+    "each start reads the stream to its end before any other, and later before all others; that "
+    "of an adjunct store holds only the tasks that read the store",
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
 STREAM_PRIORITY = IntKey(

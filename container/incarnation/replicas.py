@@ -151,7 +151,7 @@ def adjunct_follower(
         max_bytes=_BUFFER_BYTES,
         lost=storage.lost,
         # Other streams do not wait for a version: no task reads it yet.
-        stored=replace(storage.inputs, holds_back=NONE_STORED.holds_back),
+        stored=replace(storage.inputs, awaited=NONE_STORED.awaited),
     )
     ends = stream_ends(job, storage.followed, pause, clocks)
     return AdjunctFollower(storage, feed, source, ends)

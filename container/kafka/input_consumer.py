@@ -64,11 +64,13 @@ class InputConsumer:
     """Reads the partitions of its tasks, each from the task's next offset. Not thread-safe.
 
     Each tier of a system has a client of its own: a client that waits for a higher tier keeps its
-    fetched records, and no partition is fetched twice.
+    fetched records, and no partition is fetched twice. One that waits for a bootstrap stream is
+    assigned when it begins.
 
     ``starts`` {task: {partition: next offset}}: a partition of several tasks is read once, from the
     smallest offset; each task sees only what follows its own. ``ends`` {partition: its end}:
-    bootstrap streams are read up to there before others. ``max_bytes``: a batch with so many bytes
+    bootstrap streams are read up to there before others; it is what is known of a partition that
+    waits. ``max_bytes``: a batch with so many bytes
     of values takes no more records. ``lost``: is called with each gap that the job skips.
     ``stored``: the partitions that fill adjunct stores. After a gap they continue at the oldest
     record, whatever the stream's policy: a store knows what it lacks.
@@ -97,7 +99,15 @@ class InputConsumer:
         self._starts = dict(self._next)
         self._policies = {ssp: systems[ssp.system].input_policy(ssp.stream) for ssp in self._next}
         tiers = {ssp: tier_of(policy) for ssp, policy in self._policies.items()}
-        self._schedule = InputSchedule.of(tiers, self._next, ends or {})
+        by_task = {ssp: {task for task, _ in tasks} for ssp, tasks in self._readers.items()}
+        self._first_ends = ends or {}
+        schedule = InputSchedule(tiers, by_task, stored.partitions)
+        self._schedule = schedule.begun(self._next, self._first_ends)
+        # Whether a store awaits a version is first asked by a poll: until then none is late.
+        self._waiting = self._schedule.waiting(self._schedule.held_by(stored.partitions))
+        self._served = self._read_places()
+        self._had_bootstrap = False
+        """Whether the last batch was of bootstrap streams."""
         self._said_s = -math.inf
         self._open_ends = OpenEnds(time.monotonic, self._stable_end)
         self._began_s, self._began_left = time.monotonic(), self._schedule.left(self._next)
@@ -112,8 +122,39 @@ class InputConsumer:
                 properties["enable.partition.eof"] = True
             client = (connect or consumer)(systems[system], properties)
             know_topics(client, systems[system], sorted({ssp.stream for ssp in own}))
-            client.assign([TopicPartition(s.stream, s.partition, self._next[s]) for s in own])
+            client.assign([self._place(ssp) for ssp in own if ssp not in self._waiting])
             self._clients[tier, system] = client
+
+    def _place(self, ssp: SystemStreamPartition) -> TopicPartition:
+        return TopicPartition(ssp.stream, ssp.partition, self._next[ssp])
+
+    def _client(self, ssp: SystemStreamPartition) -> Consumer:
+        return self._clients[self._schedule.tiers[ssp], ssp.system]
+
+    def _read_places(self) -> list[tuple[int, str]]:
+        """Return the tier and system of each client that has a partition to read."""
+        read = self._schedule.tiers.keys() - self._waiting
+        return sorted({(self._schedule.tiers[ssp], ssp.system) for ssp in read})
+
+    def begin_released(self) -> None:
+        """Begin to read the partitions that wait no longer.
+
+        Raises:
+            StoreError: a store has no version, and nothing has come of it for too long.
+        """
+        awaited = self._stored.awaited()
+        if not self._waiting:
+            return
+        released = self._waiting - self._schedule.waiting(awaited)
+        self._waiting -= released
+        for ssp in sorted(released):
+            self._client(ssp).incremental_assign([self._place(ssp)])
+        if released:
+            self._served, left = self._read_places(), len(self._waiting)
+            _LOG.info("%d partitions begin; %d wait for bootstrap streams", len(released), left)
+        if self._waiting and not self._schedule.is_bootstrapping and self._is_to_say():
+            for what in sorted(set(awaited.values())):
+                _LOG.info("other inputs wait for the first version of %s", what)
 
     def poll(self, max_rows: int, timeout_s: float) -> MicroBatch | None:
         """Return the records that have arrived, ``max_rows`` per system at most.
@@ -128,21 +169,19 @@ class InputConsumer:
             UnavailableError: Kafka is away for longer than the library waits.
         """
         grouped: dict[SystemStreamPartition, list[Message]] = {}
-        tiers = self._schedule.readable()
-        awaited = self._stored.holds_back()
-        if awaited is not None:
-            tiers = (BOOTSTRAP_TIER,)
-            if not self._schedule.is_bootstrapping and self._is_to_say():
-                _LOG.info("other inputs wait for the first version of %s", awaited)
-        served = [place for tier in tiers for place in self._clients if place[0] == tier]
+        self.begin_released()
+        # In turns: a store may bootstrap for hours, and its records are always at hand.
+        order = self._schedule.order(others_first=self._had_bootstrap and bool(self._waiting))
+        served = [place for tier in order for place in self._served if place[0] == tier]
         if len(served) > 1:
             self._take(served, max_rows, 0, grouped)
         if not grouped:
             self._take(served, max_rows, timeout_s / max(1, len(served)), grouped)
+        self._had_bootstrap = any(self._schedule.tiers[s] == BOOTSTRAP_TIER for s in grouped)
         if self._schedule.is_bootstrapping:
             self._pass_bootstrap(grouped)
         # Also when records came: another partition may stand still.
-        for line in self._open_ends.reports(lambda: self._stands(tiers)):
+        for line in self._open_ends.reports(self._stands):
             _LOG.warning("%s", line)
         return self._batch(grouped) if grouped else None
 
@@ -244,26 +283,26 @@ class InputConsumer:
 
         Offsets alone do not show it: a marker's offset has no record.
         """
-        return all(self._known_end(ssp) >= 0 for ssp in self._next)
+        return not self._waiting and all(self._known_end(ssp) >= 0 for ssp in self._next)
 
     def _known_end(self, ssp: SystemStreamPartition) -> int:
         """Return the partition's end in its last answer; below 0 before the first one."""
+        if ssp in self._waiting:
+            return self._first_ends.get(ssp, -1)
         place = TopicPartition(ssp.stream, ssp.partition)
-        client = self._clients[self._schedule.tiers[ssp], ssp.system]
-        end: int = client.get_watermark_offsets(place, cached=True)[1]
+        end: int = self._client(ssp).get_watermark_offsets(place, cached=True)[1]
         return end
 
-    def _stands(self, tiers: Sequence[int]) -> dict[SystemStreamPartition, tuple[int, int]]:
-        """Return {partition of these tiers: (next offset, end at its last answer)}."""
-        own = {ssp: at for ssp, at in self._next.items() if self._schedule.tiers[ssp] in tiers}
+    def _stands(self) -> dict[SystemStreamPartition, tuple[int, int]]:
+        """Return {partition that is read: (next offset, end at its last answer)}."""
+        own = {ssp: at for ssp, at in self._next.items() if ssp not in self._waiting}
         return {ssp: (following, self._known_end(ssp)) for ssp, following in own.items()}
 
     def _stable_end(self, ssp: SystemStreamPartition) -> int | None:
         """Return the last stable offset, by a request; None without an answer."""
-        client = self._clients[self._schedule.tiers[ssp], ssp.system]
         place = TopicPartition(ssp.stream, ssp.partition)
         try:
-            end: int = client.get_watermark_offsets(place, timeout=_STABLE_S)[1]
+            end: int = self._client(ssp).get_watermark_offsets(place, timeout=_STABLE_S)[1]
         except KafkaException:
             return None
         return end
@@ -333,8 +372,8 @@ class InputConsumer:
         lost = LostInput.EARLIEST if ssp in self._stored.partitions else self._policies[ssp].lost
         position = next_position(ssp, following, OffsetRange(oldest, end), lost)
         client.incremental_unassign([place])
-        client.incremental_assign([TopicPartition(ssp.stream, ssp.partition, position.offset)])
         self._next[ssp] = position.offset
+        client.incremental_assign([self._place(ssp)])
         if position.lost and self._lost is not None:
             self._lost(ssp, position)
 

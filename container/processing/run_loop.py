@@ -248,7 +248,7 @@ class RunLoop:
         is_first = self._observer.begin(batch)
         self._open.begin(prefetched.taken_s)
         if adjuncts is not None:
-            # The first batch of the tasks finds all records of bootstrap streams in the stores.
+            # The first batch of a task finds all records of its bootstrap streams in the stores.
             steps = self._deps.on_step_done, self._deps.on_step_begin
             adjuncts.show(prefetched.brought, *steps, waits=is_first)
         if self._deps.typed is not None:
@@ -338,18 +338,21 @@ class _BatchObserver:
         self._clock = clock
         self.size = BatchSize(max_rows)
         self.filling = Filling(_SHARE)
-        self._had_record = False
+        self._had_record: set[TaskName] = set()
         self._batches = 0
         self._rows = 0
         self._since = clock()
 
     def begin(self, batch: MicroBatch) -> bool:
-        """Note that the tasks get ``batch``; return whether it has their first records."""
+        """Note that the tasks get ``batch``; return whether it has the first records of any."""
         self._batches += 1
-        is_first = not self._had_record
-        if is_first and (offsets := self._deps.of_tasks(batch.processed)):
-            self._had_record = True
+        if len(self._had_record) == len(self._deps.tasks):
+            return False
+        offsets = self._deps.of_tasks(batch.processed)
+        if offsets and not self._had_record:
             self._deps.history("first-record", offsets=flat(offsets))
+        is_first = not offsets.keys() <= self._had_record
+        self._had_record.update(offsets)
         return is_first
 
     def note_reads(self, prefetched: Prefetched) -> None:

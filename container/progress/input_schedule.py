@@ -1,14 +1,16 @@
 """Which inputs are read now: bootstrap streams to their ends, then by priority.
 
-PURE. Source: Samza 1.8 ``BootstrappingChooser``, ``TieredPriorityChooser``. The partitions of one
-priority are a *tier*. A bootstrap stream always has the highest tier. No other tier is read until
-each of its partitions has been read to its end as of the start. Later the highest tier with records
-at hand is read, and the others wait.
+PURE. Source: Samza 1.8 ``BootstrappingChooser``, ``TieredPriorityChooser``; ADJUNCT, "Unbounded
+dataset", for the streams of adjunct stores. The partitions of one priority are a *tier*. A
+bootstrap stream always has the highest tier. No other tier is read until each of its partitions has
+been read to its end as of the start. Where a bootstrap stream fills an adjunct store, only the
+tasks that read the store wait for it. Later the highest tier with records at hand is read, and the
+others wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from homeport.config.config import INT_MAX
@@ -24,13 +26,13 @@ class StoredInputs:
     """The inputs that fill adjunct stores.
 
     ``shared`` {partition that several tasks begin at one offset: the task that gets its records for
-    all}; all have its offsets. ``holds_back``: returns what other inputs wait for, while only the
-    bootstrap streams are read, also behind their ends; None: they do not wait.
+    all}; all have its offsets. ``awaited``: returns {task whose inputs wait behind the ends of the
+    bootstrap streams, too: what they wait for}; a task that is once out of it stays out.
     """
 
     partitions: frozenset[SystemStreamPartition] = frozenset()
     shared: Mapping[SystemStreamPartition, TaskName] = field(default_factory=dict)
-    holds_back: Callable[[], str | None] = lambda: None
+    awaited: Callable[[], Mapping[TaskName, str]] = dict
 
 
 NONE_STORED = StoredInputs()
@@ -54,27 +56,26 @@ def tier_of(policy: InputPolicy) -> int:
 class InputSchedule:
     """What may be read.
 
-    Shapes: ``tiers`` {partition: its tier}. ``ends`` {bootstrap partition that was not read to its
-    end yet: that end}; once it was, it is out for good.
+    Shapes: ``tiers`` {partition: its tier}. ``readers`` {partition: the tasks that read it}.
+    ``stored``: the partitions that fill adjunct stores. ``ends`` {bootstrap partition that was not
+    read to its end yet: that end}; once it was, it is out for good.
     """
 
     tiers: Mapping[SystemStreamPartition, int]
-    ends: Mapping[SystemStreamPartition, int]
+    readers: Mapping[SystemStreamPartition, Collection[TaskName]]
+    stored: Collection[SystemStreamPartition]
+    ends: Mapping[SystemStreamPartition, int] = field(default_factory=dict)
 
-    @staticmethod
-    def of(
-        tiers: Mapping[SystemStreamPartition, int],
-        starts: Mapping[SystemStreamPartition, int],
-        ends: Mapping[SystemStreamPartition, int],
+    def begun(
+        self, starts: Mapping[SystemStreamPartition, int], ends: Mapping[SystemStreamPartition, int]
     ) -> InputSchedule:
-        """Return the schedule of a start from each partition's tier, first offset and end.
+        """Return the schedule of a start from each partition's first offset and end.
 
         A partition without an end counts as read to its end.
         """
-        pending = {
-            ssp: ends[ssp] for ssp, tier in tiers.items() if tier == BOOTSTRAP_TIER and ssp in ends
-        }
-        return InputSchedule(dict(tiers), pending).passed(starts)
+        bootstrap = (ssp for ssp, tier in self.tiers.items() if tier == BOOTSTRAP_TIER)
+        pending = {ssp: ends[ssp] for ssp in bootstrap if ssp in ends}
+        return replace(self, ends=pending).passed(starts)
 
     def passed(self, following: Mapping[SystemStreamPartition, int]) -> InputSchedule:
         """Return the schedule once reading goes on at ``following``, {partition: next offset}."""
@@ -83,15 +84,37 @@ class InputSchedule:
 
     @property
     def is_bootstrapping(self) -> bool:
-        """Return whether bootstrap streams alone are read."""
+        """Return whether other inputs wait for a bootstrap stream."""
         return bool(self.ends)
+
+    def held_by(self, partitions: Collection[SystemStreamPartition]) -> set[TaskName]:
+        """Return the tasks that read a bootstrap stream among ``partitions``."""
+        bootstrap = (ssp for ssp in partitions if self.tiers.get(ssp) == BOOTSTRAP_TIER)
+        return {task for ssp in bootstrap for task in self.readers[ssp]}
+
+    def waiting(self, awaited: Collection[TaskName] = ()) -> frozenset[SystemStreamPartition]:
+        """Return the partitions that are not read now.
+
+        ``awaited``: tasks whose inputs wait for a store that has no version yet. A partition of
+        several tasks is read once, and waits with each of them.
+        """
+        others = {ssp for ssp, tier in self.tiers.items() if tier != BOOTSTRAP_TIER}
+        if any(ssp not in self.stored for ssp in self.ends):
+            return frozenset(others)
+        held = self.held_by(self.ends).union(awaited)
+        return frozenset(ssp for ssp in others if not held.isdisjoint(self.readers[ssp]))
 
     def left(self, following: Mapping[SystemStreamPartition, int]) -> int:
         """Return how many offsets of bootstrap streams must be read before others begin."""
         return sum(max(0, end - following.get(ssp, 0)) for ssp, end in self.ends.items())
 
-    def readable(self) -> tuple[int, ...]:
-        """Return the tiers that may be read now, in the order in which they are read."""
-        if self.is_bootstrapping:
-            return (BOOTSTRAP_TIER,)
-        return tuple(sorted(set(self.tiers.values()), reverse=True))
+    def order(self, *, others_first: bool) -> tuple[int, ...]:
+        """Return the tiers in the order in which they are read.
+
+        ``others_first``: bootstrap streams are the last. Their records would keep the tasks that
+        wait for none of them from reading.
+        """
+        tiers = sorted(set(self.tiers.values()), reverse=True)
+        if others_first and BOOTSTRAP_TIER in tiers:
+            tiers = [*tiers[1:], BOOTSTRAP_TIER]
+        return tuple(tiers)

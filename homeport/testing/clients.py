@@ -68,6 +68,10 @@ class MemoryConsumer:
         """Read these partitions from their offsets on."""
         self._next = {(place.topic, place.partition): place.offset for place in places}
 
+    def incremental_assign(self, places: Sequence[TopicPartition]) -> None:
+        """Read these partitions, too."""
+        self._next |= {(place.topic, place.partition): place.offset for place in places}
+
     def consume(self, count: int, _timeout: float) -> list[Message]:
         """Return committed records, ``count`` at most, partition after partition."""
         found: list[Message] = []

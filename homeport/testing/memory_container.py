@@ -253,8 +253,8 @@ class MemoryContainer:
 
     def has_input(self) -> bool:
         """Return whether records that it may read now are waiting."""
-        holds_back = self._storage.stored_inputs.holds_back()
-        return any(c.has_more() for c in self._consumers if c.says_ends or not holds_back)
+        self._parts.source.begin_released()
+        return any(consumer.has_more() for consumer in self._consumers)
 
     def has_work(self) -> bool:
         """Return whether input waits, or a timer is due."""

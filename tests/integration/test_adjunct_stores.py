@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from histories import require_sound
 from stream_containers import Job, Make, Running
 
@@ -157,6 +158,33 @@ def test_reference_data_survives_kill_9(job: Job) -> None:
     assert second.stop() == 143
     assert _held(job) == _expected("A320", "Untied")
     _counts_exactly(job)
+    _has_a_sound_history(job)
+
+
+def test_a_store_that_is_filled_holds_the_task_that_reads_it_alone(job: Job) -> None:
+    """A transaction is open in the part of one task. The other one commits; so do both, later."""
+    _airlines(job, "United")
+    job.produce([(0, b"N0", b"737 0")], "planes")
+    writer = Producer({"bootstrap.servers": job.servers, "transactional.id": job.topic("writer")})
+    writer.init_transactions()
+    writer.begin_transaction()
+    writer.produce(job.topic("planes"), b"737 1", b"N1", partition=1)
+    writer.flush()
+    job.produce([(n % 2, b"N%d" % (n % 2), b"A0") for n in range(6)])
+    container = job.start(1)
+    job.until(lambda: job.positions() == {0: 3, 1: 0}, container)
+    (part,) = [
+        state
+        for state in (container.memory.last_report() or ContainerReport()).adjuncts
+        if state.remaining is not None
+    ]
+    assert (part.store, part.task, part.remaining) == ("planes", "Partition 1", 1)
+    assert _seen(job) == [f"737 0/United 0/{n}" for n in (1, 2, 3)]
+    writer.commit_transaction()
+    job.until(lambda: job.positions() == {0: 3, 1: 3}, container)
+    assert sorted(_seen(job))[3:] == [f"737 1/United 0/{n}" for n in (1, 2, 3)]
+    assert "1 partitions begin; 1 wait for bootstrap streams" in _log(container)
+    assert container.stop() == 143
     _has_a_sound_history(job)
 
 

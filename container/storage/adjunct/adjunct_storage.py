@@ -207,7 +207,7 @@ class AdjunctStorage:
     def inputs(self) -> StoredInputs:
         """Return the partitions that fill any of the stores."""
         own = frozenset(ssp for planned in self.plan.stores for ssp in planned.partitions)
-        return StoredInputs(own, self.plan.shared, self.holds_back)
+        return StoredInputs(own, self.plan.shared, self.awaited)
 
     def entries(self, store: str, task: TaskName) -> ReadOnlyEntries:
         """Return what the task sees of the store, after ``recover``; StoreError before it."""
@@ -254,15 +254,18 @@ class AdjunctStorage:
         for item in self._opened:
             item.switch_versions(reached, begins, waits=waits)
 
-    def holds_back(self) -> str | None:
-        """Return what other inputs wait for: the first version of a store marked for bootstrap.
+    def awaited(self) -> Mapping[TaskName, str]:
+        """Return {task: the first version that its other inputs wait for}; see ``StoredInputs``.
 
         Raises:
             StoreError: nothing has come of it for too long.
         """
-        marked = [item for item in self._opened if item.planned.store.is_bootstrap]
-        found = (item.awaits(self.now_ms) for item in marked)
-        return next((what for what in found if what is not None), None)
+        found: dict[TaskName, str] = {}
+        for item in self._opened:
+            what = item.awaits(self.now_ms) if item.planned.store.is_bootstrap else None
+            if what is not None:
+                found |= dict.fromkeys(item.planned.readers, what)
+        return found
 
     def flush(self, reached: Reached, begins: Reached) -> int:
         """Flush every store that has begun, and return how many had moved."""

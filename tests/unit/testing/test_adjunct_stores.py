@@ -85,6 +85,19 @@ def test_bootstrap_streams_come_before_flights_that_were_there_first() -> None:
         assert values == ["737/United/1", "737/United/2", "A320/United/1"]
 
 
+def test_a_store_that_is_filled_holds_only_the_task_that_reads_it() -> None:
+    """One task has its part to fill, the other one nothing: it works meanwhile, and comes first."""
+    with TestRunner(config(), task=Join, partitions=PARTITIONS, batch_rows=1) as runner:
+        runner.stop()
+        for n in range(4):
+            runner.send("kafka.flights", key="N1", value={"airline": "UA"}, partition=n % 2)
+        _planes(runner, N2="757", N3="767", N4="777", N1="737")
+        runner.restart()
+        runner.run()
+        values = [record.value for record in runner.output("kafka.out")]
+        assert values == ["-/-/1", "-/-/2", "737/-/1", "737/-/2"]
+
+
 @pytest.mark.parametrize("is_crash", [False, True], ids=["stop", "crash"])
 def test_a_restart_on_the_same_host_keeps_what_was_stored(*, is_crash: bool) -> None:
     """Nothing is read again, and what is new is."""

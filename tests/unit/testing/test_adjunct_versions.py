@@ -90,6 +90,27 @@ def test_other_inputs_wait_for_the_first_version_of_a_bootstrap_stream() -> None
         assert [record.value for record in runner.output("kafka.out")] == ["-/United/1"]
 
 
+def test_a_task_waits_for_the_first_version_of_its_own_part_alone() -> None:
+    """Each task has a part; that of the second one gets its end later. A drain waits for it."""
+    more = {
+        "systems.kafka.streams.airlines.samza.bootstrap": "false",
+        "stores.planes.adstore.version.marker.header": "version",
+    }
+    with _runner(more=more) as runner:
+        for partition in (1, 0):
+            runner.send("kafka.planes", key="N1", value={"model": "737"}, partition=partition)
+            runner.send("kafka.flights", key="N1", value={"airline": "UA"}, partition=partition)
+        end = {"version": b"end"}
+        runner.send("kafka.planes", key="", value={}, partition=0, headers=end)
+        runner.run()
+        assert [record.value for record in runner.output("kafka.out")] == ["737/-/1"]
+        processed = [runner.checkpoint(task=f"Partition {n}") for n in (0, 1)]
+        assert [own.get(f"kafka.flights.{n}") for n, own in enumerate(processed)] == [0, -1]
+        runner.send("kafka.planes", key="", value={}, partition=1, headers=end)
+        runner.drain()
+        assert [record.value for record in runner.output("kafka.out")] == ["737/-/1"] * 2
+
+
 def test_without_bootstrap_nothing_waits_and_nothing_is_half() -> None:
     """Before the first version the store is empty."""
     with _runner(more={"systems.kafka.streams.airlines.samza.bootstrap": "false"}) as runner:

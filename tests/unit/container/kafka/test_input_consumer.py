@@ -28,7 +28,7 @@ def test_the_log_says_how_long_other_inputs_still_wait(
 ) -> None:
     """Every few seconds, by the rate since the start, and once when they begin."""
     caplog.set_level(logging.INFO)
-    now, holds_back = [1000.0], [False]
+    now, awaited = [1000.0], {TaskName("Partition 0"): "planes: no end"}
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     broker = Broker(lambda _topic: 1, lambda: 0)
     for topic in ("table", "table", "table", "table", "in"):
@@ -49,9 +49,7 @@ def test_the_log_says_how_long_other_inputs_still_wait(
         {TaskName("Partition 0"): {_TABLE: 0, _IN: 0}},
         connect,
         ends={_TABLE: 4, _IN: 1},
-        stored=StoredInputs(
-            frozenset({_TABLE}), {}, lambda: "planes: no end" if holds_back[0] else None
-        ),
+        stored=StoredInputs(frozenset({_TABLE}), {}, lambda: awaited),
     )
     assert source.bootstrap_left([_IN]) is None
     assert source.bootstrap_left([_TABLE, _IN]) == (4, None)
@@ -68,13 +66,13 @@ def test_the_log_says_how_long_other_inputs_still_wait(
     source.poll(1, 0)
     assert "bootstrap streams are read to their ends: other inputs begin" in caplog.text
     assert source.bootstrap_left([_TABLE]) is None
-    holds_back[0] = True
     for _ in range(2):
         now[0] += 6
         assert source.poll(1, 0) is None
+        assert not source.is_caught_up()
     expected = "other inputs wait for the first version of planes: no end"
     assert caplog.text.count(expected) == 2
-    holds_back[0] = False
+    awaited.clear()
     batch = source.poll(1, 0)
     assert batch is not None
     assert batch.table["stream"].to_pylist() == ["in"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from homeport.config.errors import StoreError
@@ -22,6 +24,7 @@ from homeport.container.progress.input_schedule import (
     tier_of,
 )
 from homeport.container.progress.restore import OffsetRange
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 SSP = SystemStreamPartition("kafka", "in", 0)
@@ -99,6 +102,10 @@ TABLE0, TABLE1 = (SystemStreamPartition("kafka", "table", n) for n in (0, 1))
 HIGH, LOW = (SystemStreamPartition("kafka", name, 0) for name in ("high", "low"))
 TIERS = {TABLE0: BOOTSTRAP_TIER, TABLE1: BOOTSTRAP_TIER, HIGH: 5, LOW: 0}
 STARTS = dict.fromkeys(TIERS, 0)
+ONE, OTHER = TaskName("Partition 0"), TaskName("Partition 1")
+READERS = {TABLE0: {ONE}, TABLE1: {OTHER}, HIGH: {ONE}, LOW: {OTHER}}
+SCHEDULE = InputSchedule(TIERS, READERS, frozenset())
+"""Of two tasks; ``replace(..., stored=...)`` makes the tables adjunct stores."""
 
 
 @pytest.mark.parametrize(
@@ -118,30 +125,56 @@ def test_a_bootstrap_stream_is_above_every_priority(
 
 def test_nothing_else_is_read_before_every_bootstrap_partition_is_at_its_end() -> None:
     """The ends are those of the start; the last of them lets the others begin."""
-    schedule = InputSchedule.of(TIERS, STARTS, {TABLE0: 3, TABLE1: 2, HIGH: 9, LOW: 9})
-    assert schedule.readable() == (BOOTSTRAP_TIER,)
+    schedule = SCHEDULE.begun(STARTS, {TABLE0: 3, TABLE1: 2, HIGH: 9, LOW: 9})
+    assert schedule.waiting() == {HIGH, LOW}
     schedule = schedule.passed({TABLE0: 3, TABLE1: 1})
     assert schedule.is_bootstrapping
-    assert schedule.readable() == (BOOTSTRAP_TIER,)
+    assert schedule.waiting() == {HIGH, LOW}, "Samza: the whole container waits"
     schedule = schedule.passed({TABLE0: 3, TABLE1: 2})
     assert not schedule.is_bootstrapping
-    assert schedule.readable() == (BOOTSTRAP_TIER, 5, 0)
+    assert schedule.waiting() == frozenset()
+    assert schedule.order(others_first=False) == (BOOTSTRAP_TIER, 5, 0)
+
+
+def test_a_store_that_is_filled_holds_the_tasks_that_read_it_alone() -> None:
+    """ADJUNCT: consistent per task, of one stream per container. What is shared waits with each."""
+    filled = frozenset({TABLE0, TABLE1})
+    schedule = replace(SCHEDULE, stored=filled).begun(STARTS, {TABLE0: 3, TABLE1: 2})
+    assert schedule.waiting() == {HIGH, LOW}
+    schedule = schedule.passed({TABLE0: 3, TABLE1: 1})
+    assert schedule.waiting() == {LOW}
+    assert schedule.passed({TABLE0: 3, TABLE1: 2}).waiting() == frozenset()
+    assert schedule.passed({TABLE0: 3, TABLE1: 2}).waiting({ONE}) == {HIGH}, "it has no version"
+    both = {**READERS, LOW: {ONE, OTHER}}
+    shared = replace(schedule, readers=both)
+    assert shared.waiting() == {LOW}
+    assert shared.waiting({ONE}) == {HIGH, LOW}
+    of_container = replace(schedule, readers={**READERS, TABLE1: {ONE, OTHER}})
+    assert of_container.waiting() == {HIGH, LOW}
+    assert replace(schedule, stored={TABLE0}).waiting() == {HIGH, LOW}, "TABLE1 is for the tasks"
+
+
+def test_bootstrap_streams_and_those_who_wait_for_none_take_turns() -> None:
+    """Else a store that is filled for hours would keep the other tasks from reading."""
+    assert SCHEDULE.order(others_first=True) == (5, 0, BOOTSTRAP_TIER)
+    without = InputSchedule({HIGH: 5, LOW: 0}, {}, frozenset())
+    assert without.order(others_first=True) == (5, 0)
 
 
 def test_a_partition_that_was_at_its_end_never_holds_up_the_others_again() -> None:
     """L13: caught-up partitions are dropped at the start and later, for good."""
-    schedule = InputSchedule.of(TIERS, STARTS, {TABLE0: 0, TABLE1: 2})
+    schedule = SCHEDULE.begun(STARTS, {TABLE0: 0, TABLE1: 2})
     assert set(schedule.ends) == {TABLE1}
     done = schedule.passed({TABLE0: 5, TABLE1: 2})
     assert done.passed({TABLE0: 0, TABLE1: 0}) is done
     assert not done.is_bootstrapping
-    unheard = InputSchedule.of(TIERS, {}, {TABLE0: 1, TABLE1: 1}).passed({TABLE0: 1})
+    unheard = SCHEDULE.begun({}, {TABLE0: 1, TABLE1: 1}).passed({TABLE0: 1})
     assert unheard.ends == {TABLE1: 1}, "what is not said to be read is not"
 
 
 def test_the_time_that_is_left_is_what_it_takes_at_the_rate_so_far() -> None:
     """Of all bootstrap partitions together; nothing is known before anything was read."""
-    schedule = InputSchedule.of(TIERS, STARTS, {TABLE0: 30, TABLE1: 70, HIGH: 9})
+    schedule = SCHEDULE.begun(STARTS, {TABLE0: 30, TABLE1: 70, HIGH: 9})
     assert schedule.left({}) == 100
     following = {TABLE0: 30, TABLE1: 50, HIGH: 0}
     assert schedule.passed(following).left(following) == 20

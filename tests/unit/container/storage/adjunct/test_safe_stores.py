@@ -149,10 +149,10 @@ def test_what_is_served_stays_where_the_next_version_has_a_hole(
 
 def test_other_inputs_do_not_wait_without_end_for_a_first_version(host: Host) -> None:
     """The reason names what it lacks; where nothing comes for long, the container ends with it."""
-    host.planes = replace(_VERSIONS, late_ms=60_000)
+    host.planes, host.partitions = replace(_VERSIONS, late_ms=60_000), 1
     with host.running() as storage:
         name = "adjunct store planes/Partition_0"
-        assert storage.holds_back() == f"{name}: no version has begun in its stream"
+        assert storage.awaited() == {NAMES[0]: f"{name}: no version has begun in its stream"}
         host.now_ms += 60_000
         _settle(storage, 0, b"1")
         lacks = "version 1 has no end in partition 0"
@@ -160,22 +160,29 @@ def test_other_inputs_do_not_wait_without_end_for_a_first_version(host: Host) ->
         assert facts.awaits == lacks
         for waited_ms in (0, 60_000):
             host.now_ms += waited_ms
-            assert storage.holds_back() == f"{name}: {lacks}"
+            assert storage.awaited() == {NAMES[0]: f"{name}: {lacks}"}
         host.now_ms += 1
         with pytest.raises(StoreError) as caught:
-            storage.holds_back()
+            storage.awaited()
         assert str(caught.value) == (
             f"{name}: {lacks}; other inputs have waited for it, and nothing came of kafka.planes "
             "for 60 s, stores.planes.adstore.version.late.ms is 60000: write what is missing, or "
             "set systems.kafka.streams.planes.samza.bootstrap=false to begin without it"
         )
         _settle(storage, 1, b"end")
-        # The other task's part has no version yet.
-        assert storage.holds_back() == (
-            "adjunct store planes/Partition_1: no version has begun in its stream"
-        )
+        assert storage.awaited() == {}
         (facts,) = [f for planned, f in storage.facts() if str(planned.directory) in name]
         assert facts.awaits is None
+
+
+def test_each_task_waits_for_the_first_version_of_its_own_part(host: Host) -> None:
+    """The part of the other one may come later."""
+    host.planes = _VERSIONS
+    with host.running() as storage:
+        assert storage.awaited().keys() == set(NAMES)
+        _settle(storage, 0, b"1", b"end")
+        story = "adjunct store planes/Partition_1: no version has begun in its stream"
+        assert storage.awaited() == {NAMES[1]: story}
 
 
 def _read_up_to(storage: AdjunctStorage, end: int) -> None:

@@ -98,12 +98,12 @@ def test_a_version_is_shown_once_it_and_the_catalogue_are_on_the_disk(case: _Cas
     case.beside.make()
     assert case.settle() == [_FLUSH]
     awaited = "adjunct store planes/Partition_0: version 1 is not on the disk yet"
-    assert (case.seen, case.storage.holds_back()) == (None, awaited)
+    assert (case.seen, case.storage.awaited()) == (None, {NAMES[0]: awaited})
     facts = next(facts for item, facts in case.storage.facts() if item.store.is_bounded)
     assert (facts.version, facts.records) == (None, 0)
     case.beside.make()
     assert case.settle() == [_CATALOGUE, _SWITCH]
-    assert (case.seen, case.storage.holds_back()) == (b"1", None)
+    assert (case.seen, case.storage.awaited()) == (b"1", {})
     facts = next(facts for item, facts in case.storage.facts() if item.store.is_bounded)
     assert (facts.version, facts.records) == (1, 1)
 
