@@ -102,7 +102,7 @@ class LocalCluster:
     def attach(cls, name: str) -> Self:
         """Return the cluster that runs under this name; ClusterError where there is none."""
         cluster = cls(name)
-        cluster._node_names = tuple(cluster._record().addresses.nodes)
+        cluster._record()
         return cluster
 
     # ------------------------------------------------------------------ up and down
@@ -237,7 +237,6 @@ class LocalCluster:
             site = HadoopSite(self._layout, record.addresses, record.cluster_id, jars, *kind)
             write_node(site, names[-1])
             self._start_node(record, names[-1], Stopwatch(progress))
-            self._node_names = names
             return names[-1]
 
     def _start_node(self, record: Record, node: str, watch: Stopwatch) -> None:
@@ -331,8 +330,9 @@ class LocalCluster:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Return nm1 to nmN."""
-        return self._node_names
+        """Return nm1 to nmN, with those that have joined since it is up."""
+        record = read_record(self._layout.state)
+        return self._node_names if record is None else tuple(record.addresses.nodes)
 
     @property
     def cluster_id(self) -> str:
