@@ -82,13 +82,15 @@ def records(table: pa.Table) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def expected_summaries() -> dict[str, dict[str, Any]]:
+def expected_summaries(
+    flights: Iterable[dict[str, Any]] | None = None,
+) -> dict[str, dict[str, Any]]:
     """The right answer, straight from the data, one flight at a time: {tail number: summary}.
 
-    Without the names, which belong to each output and not to a plane.
+    Without the names, which belong to each output and not to a plane. ``flights``: None: all.
     """
     summaries: dict[str, dict[str, Any]] = {}
-    for flight in records(read_flights()):
+    for flight in records(read_flights()) if flights is None else flights:
         tail_number = flight["tailnum"]
         if tail_number is None:
             continue

@@ -89,7 +89,7 @@ def fill_reference_topics(kafka: Mapping[str, str]) -> None:
         SystemExit: not all were written.
     """
     if not _records_in(kafka, AIRLINES, 1):
-        producer = _producer(kafka)
+        producer = new_producer(kafka)
         write(producer, [*plane_records(), *airport_records()])
         write(producer, airline_records(EDITIONS[0]))  # last, as it says that all are there
 
@@ -117,7 +117,8 @@ def _range(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
             return low, high
 
 
-def _producer(kafka: Mapping[str, str]) -> Producer:
+def new_producer(kafka: Mapping[str, str]) -> Producer:
+    """Return a producer that places keys as Kafka's Java producer does."""
     return Producer(
         {
             **kafka,
@@ -153,7 +154,7 @@ def produce(kafka: Mapping[str, str], options: argparse.Namespace, signals: Sign
         if error is not None:
             failures.append(str(error))
 
-    producer = _producer(kafka)
+    producer = new_producer(kafka)
     started = time.monotonic()
     for count, flight in enumerate(records(read_flights()), start=1):
         key = flight["tailnum"]

@@ -28,6 +28,7 @@ from flights_demo.common import (
     until_consumed,
 )
 from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, DemoJob, file_of, package_of
+from flights_demo.living.story import Living
 from flights_demo.moves import Moves
 from flights_demo.options import ALONE, parse_arguments
 from flights_demo.rescale import Rescale
@@ -345,6 +346,17 @@ class Demo:
         self._screen.table("Kept", lines)
 
 
+AnyDemo = Demo | StandaloneDemo | Living
+
+
+def _demo_of(
+    options: argparse.Namespace, screen: Screen, cluster: FallibleCluster | None
+) -> AnyDemo:
+    if cluster is None or not (options.standalone or options.living):
+        return Demo(options, screen, cluster)
+    return Living(cluster, screen) if options.living else StandaloneDemo(options, screen, cluster)
+
+
 def _interrupted(_: int, __: FrameType | None) -> None:
     raise KeyboardInterrupt
 
@@ -356,18 +368,14 @@ def main() -> int:
         signal.signal(number, _interrupted)
     screen = Screen()
     cluster: FallibleCluster | None = None
-    demo: Demo | StandaloneDemo | None = None
+    demo: AnyDemo | None = None
     verdict = "FAILED"
     try:
-        if options.standalone:
-            with screen.phase("local cluster: Kafka"):
-                cluster = bring_up(screen.say, nodes=0)
-            demo = StandaloneDemo(options, screen, cluster)
-        else:
-            if options.attached is None:
-                with screen.phase("local cluster: YARN with 3 nodes, Kafka"):
-                    cluster = bring_up(screen.say)
-            demo = Demo(options, screen, cluster)
+        if options.attached is None:
+            yarn = "" if options.standalone else "YARN with 3 nodes, "
+            with screen.phase(f"local cluster: {yarn}Kafka"):
+                cluster = bring_up(screen.say, nodes=3 if yarn else 0)
+        demo = _demo_of(options, screen, cluster)
         demo.run()
         if all(ok for _, ok in demo.verdicts):
             verdict = "PASSED"
@@ -393,9 +401,7 @@ def main() -> int:
     return {"PASSED": 0, "INTERRUPTED": 130}.get(verdict.partition(":")[0], 1)
 
 
-def _end(
-    screen: Screen, cluster: LocalCluster | None, demo: Demo | StandaloneDemo | None, *, keep: bool
-) -> None:
+def _end(screen: Screen, cluster: LocalCluster | None, demo: AnyDemo | None, *, keep: bool) -> None:
     """The demo's own connections are closed; its cluster is kept, or down."""
     if demo is not None:
         demo.close()

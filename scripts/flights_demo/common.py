@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
 from flights_demo.job import EXAMPLE, ROOT
 from flights_demo.names import Reference, Verdict, judge
 from flights_demo.options import ALONE, APP
@@ -69,6 +72,17 @@ def create_topics(servers: str, properties: Path | None) -> None:
         end_producer(producer)
     if code != 0:
         raise DemoError("the topics could not be created; the producer's lines say why")
+
+
+def make_topics(servers: str, *topics: NewTopic) -> None:
+    """Further topics are there; one that was there before is no error."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 3})
+    for future in admin.create_topics([*topics], operation_timeout=30).values():
+        try:
+            future.result(60)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
 
 
 def until_consumed(
@@ -140,12 +154,17 @@ def check_result(reader: Reader, screen: Screen, form: str | None) -> list[Verdi
         return [_compared(added_up(changes_of(reader)), screen)]  # it has no store
     judged = judge(outputs_of(reader), reference())
     verdicts = [_compared(judged.summaries, screen)]
-    for line in [*judged.wrong, *judged.mixed, *judged.back][:_SHOWN]:
-        screen.say(f"DIFFERENT {line}")
+    show_faults(screen, [*judged.wrong, *judged.mixed, *judged.back])
     verdicts += judged.verdicts()
     skipped = skipped_flights(reader, int.from_bytes if form == APP else int)
     text = f"{skipped:,} flights without a tail number were skipped and counted"
     return [*verdicts, (text, skipped == WITHOUT_TAIL_NUMBER)]
+
+
+def show_faults(screen: Screen, faults: Sequence[str]) -> None:
+    """Print the first ones."""
+    for line in faults[:_SHOWN]:
+        screen.say(f"DIFFERENT {line}")
 
 
 def reference() -> Reference:
@@ -160,8 +179,7 @@ def reference() -> Reference:
 def _compared(found: Mapping[str, Mapping[str, Any]], screen: Screen) -> Verdict:
     expected = expected_summaries()
     differences = compare(found, expected)
-    for line in differences[:_SHOWN]:
-        screen.say(f"DIFFERENT {line}")
+    show_faults(screen, differences)
     text = f"all {len(expected):,} planes are exactly right ({len(differences)} differ)"
     return text, not differences
 

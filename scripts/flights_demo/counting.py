@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
+from flights_demo.common import make_topics, show_faults
 from flights_demo.job import ROOT
 from flights_demo.story import Story
 from flights_demo.verdict import INPUT, PARTITIONS, next_offsets
@@ -22,14 +22,7 @@ _CHANGELOG = "counting-counts-changelog"
 
 def create_output(bootstrap_servers: str) -> None:
     """Creates the topic to which the job sends its counts."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    topic = NewTopic(_OUTPUT, PARTITIONS, 1)
-    for future in admin.create_topics([topic], operation_timeout=30).values():
-        try:
-            future.result(60)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
+    make_topics(bootstrap_servers, NewTopic(_OUTPUT, PARTITIONS, 1))
 
 
 class Counting(Story):
@@ -40,8 +33,7 @@ class Counting(Story):
         ends = [self.reader.end_offset(INPUT, p) for p in range(PARTITIONS)]
         self.wait_for(f"{sum(ends):,} records to be counted", lambda: self._has_counted(ends))
         faults = [*self._wrong_counts(ends), *self._wrong_spans(ends)]
-        for fault in faults[:5]:
-            self.screen.say(f"DIFFERENT {fault}")
+        show_faults(self.screen, faults)
         what = f"each of {sum(ends):,} records was counted once, and reported once"
         self.judge(f"{what} ({len(faults)} differences)", held=not faults)
 

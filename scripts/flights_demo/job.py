@@ -85,9 +85,10 @@ class DemoJob:
             f"--operation={operation}",
         ]
 
-    def _run_job(self, operation: str) -> str:
+    def _run_job(self, operation: str, *options: str) -> str:
         # Straight to the module: the wrapper's set-up has been done by the time the demo runs.
-        argv = [self._python, "-m", "homeport.cli.yarn.run_job", *self.command(operation)[1:]]
+        command = [*self.command(operation)[1:], *options]
+        argv = [self._python, "-m", "homeport.cli.yarn.run_job", *command]
         # A process group of its own: it gets no Ctrl-C of the terminal. This script ends it with a
         # signal, so that it cleans up.
         child = subprocess.Popen(
@@ -107,9 +108,9 @@ class DemoJob:
             )
         return out
 
-    def submit(self) -> None:
-        """The AM answers; ``application`` and ``url`` are set."""
-        out = self._run_job("run")
+    def submit(self, *options: str) -> None:
+        """The AM answers; ``application`` and ``url`` are set. ``options``: more of ``run-job``."""
+        out = self._run_job("run", *options)
         self.links = [line for line in out.splitlines() if line.strip()]
         application = re.search(r"application_\d+_\d+", out)
         url = re.search(r"JobModel\s+(https?://\S+:\d+/)", out)
@@ -146,14 +147,14 @@ class DemoJob:
             raise DemoError("no certificate in the coordinator stream")
         return client_context(found[-1]["value"])
 
-    def homeport(self, *words: str) -> str:
-        """What the operator's tool prints about this job.
+    def homeport(self, *words: str, code: int = 0, of_job: bool = True) -> str:
+        """What the operator's tool prints, about this job if ``of_job``.
 
-        DemoError: it fails; the message has its output.
+        DemoError: it ends with another exit code than ``code``; the message has its output.
         """
         module = "homeport.cli.main"
         job = [a for a in self.command("")[1:] if not a.startswith("--operation")]
-        argv = [self._python, "-m", module, *words, *job]
+        argv = [self._python, "-m", module, *words, *job * of_job]
         # A process group of its own: it gets no Ctrl-C of the terminal.
         done = subprocess.run(
             argv,
@@ -164,7 +165,7 @@ class DemoJob:
             check=False,
             process_group=0,
         )
-        if done.returncode != 0:
+        if done.returncode != code:
             said = (done.stderr or done.stdout).strip()
             raise DemoError(f"homeport {' '.join(words)}: exit {done.returncode}: {said}")
         return done.stdout

@@ -56,7 +56,7 @@ class Moves(Story):
         """A container has gone where it had no state, and has read a tail there."""
         processor = min(p for p, c in before.items() if c["role"] == "active")
         there = self._destination(before, processor)
-        self._homeport("move", processor, there, "--warm")
+        self.homeport("move", processor, there, "--warm")
         self.job.wait_until_running(self.screen.progress)
         moved = self.containers()[processor]
         restored = restores_of(moved)
@@ -78,10 +78,10 @@ class Moves(Story):
         am, hosts = self.hosts_of_actives()
         node = min(hosts or {am})
         there = sorted(p for p, c in before.items() if c["host"] == node)
-        self._homeport("drain", node)
+        self.homeport("drain", node)
         left = [p for p, c in self.containers().items() if c["host"] == node]
         is_drained = self.job.get("v1/status")["drained_hosts"] == [node]
-        self._homeport("drain", node, "--undo")
+        self.homeport("drain", node, "--undo")
         self.wait_for(f"{node} as a host", lambda: not self.job.get("v1/status")["drained_hosts"])
         self.job.wait_until_running(self.screen.progress)
         text = f"{node} was drained of processor {', '.join(there)}, and taken back"
@@ -89,7 +89,7 @@ class Moves(Story):
 
     def _upgrade(self, package: Path, before: Containers) -> None:
         make_next_edition(self.job.package, package)
-        self._homeport("upgrade", f"--package={package}", f"--watch-ms={_WATCH_MS}")
+        self.homeport("upgrade", f"--package={package}", f"--watch-ms={_WATCH_MS}")
         self.job.package = package
         self.job.wait_until_running(self.screen.progress)
         now = self.containers()
@@ -103,11 +103,6 @@ class Moves(Story):
         again = sorted(p for p, c in now.items() if c["epoch"] != before[p]["epoch"])
         text = f"processor {', '.join(again)} has the job's next package, and its log says so"
         self.judge(text, held=is_new and is_logged and again == sorted(now))
-
-    def _homeport(self, *words: str) -> None:
-        self.screen.say(f"homeport {' '.join(words)}")
-        for line in self.job.homeport(*words).splitlines():
-            self.screen.say(f"  {line}")
 
     def _pauses(self, before: Containers) -> list[Pause]:
         again = {

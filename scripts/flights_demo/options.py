@@ -22,10 +22,10 @@ at the end, after an error or Ctrl-C too. Exit code 0: all of that held.
 """
 
 _EPILOG = """\
-It takes 2 to 4 minutes on 2 cores, with --kill-loop 5 to 9; the first time also what is missing is
-made or fetched: .venv (about a minute), jars. Printed: progress, where each container runs, what
-each store restored, seconds per phase, a verdict on each promise. Logs, also of a run that failed,
-are below
+It takes 2 to 4 minutes on 2 cores, with --kill-loop or --living 5 to 9; the first time also what is
+missing is made or fetched: .venv (about a minute), jars. Printed: progress, where each container
+runs, what each store restored, seconds per phase, a verdict on each promise. Logs, also of a run
+that failed, are below
 ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's next run.
 
   scripts/demo --keep              then: scripts/dev-cluster down --name NAME, as it says
@@ -33,6 +33,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
   scripts/demo --standbys          a replica of each container, equal to it in the end
   scripts/demo --fail-host         a node loses power in mid-run; its containers go on elsewhere
   scripts/demo --moves             an operator moves a container, drains a host, upgrades the job
+  scripts/demo --living            a job gets inputs, a schema, a host, a key, and is deleted
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
   scripts/demo --form app          the same job as one Python file
   scripts/demo --standalone        without YARN: processors under ZooKeeper, one dies, all restart
@@ -66,7 +67,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--attached", metavar="ARCHIVE", help=argparse.SUPPRESS)
     _add_what_befalls(parser)
     options = parser.parse_args(argv)
-    _refuse_beside_standalone(parser, options)
+    _refuse_beside_others(parser, options)
     _refuse_what_does_not_combine(parser, options)
     _refuse_forms(parser, options)
     options.standbys |= options.fail_host
@@ -104,6 +105,11 @@ _BEFALLS = {
         "in mid-run, by the commands of homeport, a container is moved warm, a host is drained "
         "and taken back, and the job gets another package; the pause of each container is "
         "printed, and the result is exact"
+    ),
+    "living": (
+        "while flights come, by the commands of homeport, the job gets an adjunct store and a "
+        "further input, the summaries another schema, the cluster a host; it counts per airport "
+        "too, gives the input up, and is deleted: results are exact, and nothing of it is left"
     ),
     "standalone": (
         "no YARN: three processors share the job by ZooKeeper; one is killed, one stands still "
@@ -179,11 +185,16 @@ def _refuse_what_does_not_combine(
         parser.error(f"--rate = {options.rate}: it must be at least 1; leave it out for full speed")
 
 
-def _refuse_beside_standalone(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Argparse ends the program where other options are given beside ``--standalone``."""
-    others = vars(options).keys() - {"standalone", "form", "chaos"}
-    if options.standalone and any(_is_given(options, name) for name in others):
-        parser.error("--standalone goes alone, or with --form or --chaos: leave out the others")
+_RUNS = {"standalone": (("form", "chaos"), ", or with --form or --chaos"), "living": ((), "")}
+"""{option that is a run of its own: (those that go with it, the same in words)}."""
+
+
+def _refuse_beside_others(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Argparse ends the program where other options are given beside a run of its own."""
+    for run, (allowed, words) in _RUNS.items():
+        others = vars(options).keys() - {run, *allowed}
+        if _is_given(options, run) and any(_is_given(options, name) for name in others):
+            parser.error(f"--{run} goes alone{words}: leave out the others")
 
 
 def _refuse_forms(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -48,6 +49,15 @@ class Story(ABC):
     ) -> None:
         """Wait until the condition holds; DemoError where it does not hold in time."""
         await_that(condition, what, self.screen, *(() if poll_s is None else (poll_s,)))
+
+    def homeport(self, *words: str, code: int = 0, of_job: bool = True) -> None:
+        """Give the operator's command, about the job if ``of_job``; show it and what it prints.
+
+        DemoError: it ends with another exit code than ``code``.
+        """
+        self.screen.say(shlex.join(["homeport", *words]))
+        for line in self.job.homeport(*words, code=code, of_job=of_job).splitlines():
+            self.screen.say(f"  {line}")
 
     def containers(self) -> Containers:
         """Return the containers of the status, by processor."""

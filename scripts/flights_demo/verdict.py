@@ -39,6 +39,7 @@ class Reader:
                 "isolation.level": "read_committed",
                 "fetch.queue.backoff.ms": 10,
                 "fetch.wait.max.ms": 10,
+                "log_level": 3,  # errors only: topics go with the job
             }
         )
 
@@ -83,14 +84,14 @@ class Reader:
                 raise DemoError(f"reading {topic}, partition {partition}: {error}")
 
 
-def next_offsets(reader: Reader, job: str = FLIGHTS_JOB) -> dict[int, int]:
-    """The next offset of each input partition after the job's newest checkpoints, 0 without one."""
+def next_offsets(reader: Reader, job: str = FLIGHTS_JOB, topic: str = INPUT) -> dict[int, int]:
+    """The next offset of each partition of an input after the job's newest checkpoints; or 0."""
     offsets = dict.fromkeys(range(PARTITIONS), 0)
     for _, value in reader.records(f"__samza_checkpoint_ver_1_for_{job}_1", 0):
         if value is None:
             continue
         for entry in json.loads(value).values():
-            if entry["stream"] == INPUT:
+            if entry["stream"] == topic:
                 offsets[int(entry["partition"])] = int(entry["offset"]) + 1
     return offsets
 

@@ -65,8 +65,8 @@ class PlaneSummary(BatchTask):
         nameless = pc.is_null(table["tailnum"])
         self._skip(table.filter(nameless))
         changed = {
-            tail_number: _added(self._before(tail_number), seen)
-            for tail_number, seen in _by_plane(table.filter(pc.invert(nameless))).items()
+            tail_number: self.added(self._before(tail_number), seen)
+            for tail_number, seen in self.by_plane(table.filter(pc.invert(nameless))).items()
         }
         self._summaries.put_all(changed)
         self._changed |= changed
@@ -79,6 +79,54 @@ class PlaneSummary(BatchTask):
             send(context, tail_number, summary)
         self._changed.clear()
         self._described.clear()
+
+    @staticmethod
+    def by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
+        """Return what a batch has of its planes; ``last_airport``: None where none of them left."""
+        flown = pc.is_valid(flights["dep_time"])
+        flights = flights.append_column("cancelled", pc.cast(pc.invert(flown), pa.int64()))
+        flights = flights.append_column(
+            "miles", pc.if_else(flown, pc.cast(flights["distance"], pa.int64()), 0)
+        )
+        # "last" needs the order of the rows, hence one thread; it skips nulls: that flight left.
+        flights = flights.append_column(
+            "airport", pc.if_else(flown, flights["dest"], pa.scalar(None, pa.string()))
+        )
+        rows = (
+            flights.group_by("tailnum", use_threads=False)
+            .aggregate(
+                [
+                    ([], "count_all"),
+                    ("cancelled", "sum"),
+                    ("dep_delay", "sum"),
+                    ("miles", "sum"),
+                    ("airport", "last"),
+                    ("carrier", "last"),
+                ]
+            )
+            .to_pylist()
+        )
+        return {
+            row["tailnum"]: {
+                "flights": row["count_all"],
+                "cancelled": row["cancelled_sum"],
+                "dep_delay_min": row["dep_delay_sum"] or 0,
+                "miles": row["miles_sum"],
+                "last_airport": row["airport_last"],
+                "carrier": row["carrier_last"],
+            }
+            for row in rows
+        }
+
+    @staticmethod
+    def added(before: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+        """Return a summary with what a batch has of its plane."""
+        sums = {
+            name: before[name] + seen[name]
+            for name in ("flights", "cancelled", "dep_delay_min", "miles")
+        }
+        last = {name: seen[name] or before[name] for name in ("last_airport", "carrier")}
+        return {**sums, **last}
 
     def _before(self, tail_number: str) -> dict[str, Any]:
         return self._changed.get(tail_number) or self._summaries.get(tail_number) or NOTHING
@@ -102,50 +150,3 @@ def send(context: TaskContext, tail_number: str, summary: dict[str, Any]) -> Non
     """The plane's summary as it is now leaves, under the plane's key."""
     value = json.dumps({"tailnum": tail_number, **summary}, separators=(",", ":")).encode()
     context.send(OUTPUT, value, key=tail_number.encode())
-
-
-def _by_plane(flights: pa.Table) -> dict[str, dict[str, Any]]:
-    """What this batch says of its planes; ``last_airport`` is None where none of them left."""
-    flown = pc.is_valid(flights["dep_time"])
-    flights = flights.append_column("cancelled", pc.cast(pc.invert(flown), pa.int64()))
-    flights = flights.append_column(
-        "miles", pc.if_else(flown, pc.cast(flights["distance"], pa.int64()), 0)
-    )
-    # "last" needs the order of the rows, hence one thread; it skips nulls: that flight left.
-    flights = flights.append_column(
-        "airport", pc.if_else(flown, flights["dest"], pa.scalar(None, pa.string()))
-    )
-    rows = (
-        flights.group_by("tailnum", use_threads=False)
-        .aggregate(
-            [
-                ([], "count_all"),
-                ("cancelled", "sum"),
-                ("dep_delay", "sum"),
-                ("miles", "sum"),
-                ("airport", "last"),
-                ("carrier", "last"),
-            ]
-        )
-        .to_pylist()
-    )
-    return {
-        row["tailnum"]: {
-            "flights": row["count_all"],
-            "cancelled": row["cancelled_sum"],
-            "dep_delay_min": row["dep_delay_sum"] or 0,
-            "miles": row["miles_sum"],
-            "last_airport": row["airport_last"],
-            "carrier": row["carrier_last"],
-        }
-        for row in rows
-    }
-
-
-def _added(before: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
-    sums = {
-        name: before[name] + seen[name]
-        for name in ("flights", "cancelled", "dep_delay_min", "miles")
-    }
-    last = {name: seen[name] or before[name] for name in ("last_airport", "carrier")}
-    return {**sums, **last}

@@ -7,6 +7,7 @@ from flights_demo.options import parse_arguments
 
 ONLY_FAULT = "--fail-host is the only fault of its run"
 ALONE = "--standalone goes alone"
+LIVING_ALONE = "--living goes alone: leave out the others"
 LEAVE_OUT = "leave out"
 
 
@@ -33,6 +34,11 @@ LEAVE_OUT = "leave out"
         (["--standalone", "--rate", "5"], ALONE),
         (["--standalone", "--kill-loop", "0"], ALONE),
         (["--standalone", "--fail-host"], ALONE),
+        (["--standalone", "--living"], ALONE),
+        (["--living", "--keep"], LIVING_ALONE),
+        (["--living", "--form", "app"], LIVING_ALONE),
+        (["--living", "--chaos", "0"], LIVING_ALONE),
+        (["--living", "--attached", "archive"], LIVING_ALONE),
     ],
     ids=" ".join,
 )
