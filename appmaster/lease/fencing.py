@@ -25,7 +25,11 @@ from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.metadata.epochs import FenceReport
 from homeport.job_coordinator.metadata.state_reset import permitted_incarnations, raised_epochs
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.incarnation import Incarnation, transactional_id
+from homeport.job_coordinator.model.incarnation import (
+    Incarnation,
+    conversion_transactional_id,
+    transactional_id,
+)
 
 _AT_ONCE = 4
 _FENCERS = 8
@@ -53,6 +57,13 @@ def fence_everybody(stream: CoordinatorStream, config: Config) -> None:
     stream.write(raised_epochs(stream))
     stream.catch_up()
     fence_all(config, incarnations)
+
+
+def fence_conversion(config: Config) -> None:
+    """Keep a conversion of the state that stands still from any further commit; errors as above."""
+    job, task = JobConfig.of(config), TaskConfig.of(config)
+    system = SystemConfig.of(config, task.checkpoint_system)
+    fence(system, conversion_transactional_id(job.name, job.id), _TIMEOUT_S)
 
 
 def fence_all(config: Config, incarnations: Iterable[Incarnation]) -> None:

@@ -63,6 +63,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
+from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.metadata.topics import InputPartitionManager, InputTopicManager
 from homeport.job_coordinator.model.ids import TaskName
@@ -212,6 +213,7 @@ def confirmed_stream(
             fenced = fence_listed(context)
         with phase("coordinator-stream"):
             stream.bootstrap()
+        StateResetManager(stream).require_finished()
         context.coordinator.confirm(stream, context.permit)
         if context.permit.model:  # of a standalone processor, which has a file of its own
             read = {ssp.system_stream for t in job.tasks for ssp in t.system_stream_partitions}

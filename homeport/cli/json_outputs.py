@@ -16,6 +16,7 @@ import msgspec
 
 from homeport.appmaster.doctor.finding import Finding
 from homeport.cli.host.checkpoint_commands import ShownPosition
+from homeport.cli.host.state_convert import ShownConversion
 from homeport.cli.host.state_dump import ShownPair
 from homeport.cli.host.state_list import ShownDirectory
 from homeport.cli.host.state_verify import ShownAnswer
@@ -84,6 +85,7 @@ OUTPUTS: Mapping[str, Output] = {
     ),
     "logs": Output(Form.LINES, LogLine),
     "migrate-check": Output(Form.ARRAY, samza_job.Finding),
+    "state convert": Output(Form.OBJECT, ShownConversion),
     "state dump": Output(Form.LINES, ShownPair),
     "state ls": Output(Form.LINES, ShownDirectory),
     "state verify": Output(Form.LINES, ShownAnswer),

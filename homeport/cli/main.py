@@ -111,7 +111,7 @@ COMMANDS = {
         "host.run_processor", "run one processor of a job, under ZooKeeper, without YARN"
     ),
     "state": Command(
-        "host.state_commands", "list, read, check and rebuild a job's state on this host"
+        "yarn.state_convert_command", "list, read, check, rebuild and convert a job's state"
     ),
     "status": Command(
         "job.status_command", "show which containers do not run yet, why, and where the others run"

@@ -60,16 +60,15 @@ class AuditedChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change as ``GET /v1/audit`` and ``homeport audit --json`` show it."""
 
     number: Annotated[
-        int | msgspec.UnsetType,
-        about("of the change, since the driver began; missing with --history"),
+        int | msgspec.UnsetType, about("since the driver began; missing with --history")
     ] = msgspec.UNSET
     at_ms: Annotated[int, about("when, in ms since 1970")]
-    author: Annotated[str, about("the name of the token, or the user of the tool; or unknown")]
-    address: Annotated[str, about("of the peer, or the host of the tool; or unknown")]
+    author: Annotated[str, about("of the token, or the tool's user; or unknown")]
+    address: Annotated[str, about("of the peer, or the tool's host; or unknown")]
     through: Annotated[str, about("http, or the tool")]
-    what: Annotated[str, about("what was changed, such as move 0 or config task.commit.ms")]
-    before: Annotated[str | None, about("as it was, a secret masked; null: nothing was there")]
-    after: Annotated[str | None, about("as it is then; null: nothing is")]
+    what: Annotated[str, about("such as move 0 or config task.commit.ms")]
+    before: Annotated[str | None, about("a secret masked; null: nothing was there")]
+    after: Annotated[str | None, about("null: nothing is there")]
 
 
 def _one_line(text: str) -> str:

@@ -144,6 +144,16 @@ class StateFactManager(RecordManager):
             values = first._replace(msg=f"{_EVOLVED}{first.msg}")._asdict()
             yield CoordinatorStreamMessage(_TYPE, f"{_CHANGELOG}{changelog}", values)
 
+    @classmethod
+    def first_messages(
+        cls, changelog: str, first: StoreForms, reading: Reading
+    ) -> Iterator[CoordinatorStreamMessage]:
+        """Yield the records of a changelog all of whose values were written by ``reading``."""
+        yield CoordinatorStreamMessage(_TYPE, f"{_CHANGELOG}{changelog}", first._asdict())
+        if _brief(reading.msg) != _brief(first.msg):  # of a class: it has the fields
+            yield from cls.writer_messages(changelog, reading.msg, first, is_new=False)
+        yield cls.reading_message(changelog, reading)
+
     @staticmethod
     def reading_message(changelog: str, reading: Reading) -> CoordinatorStreamMessage:
         """Return the record of how containers read the changelog now."""
@@ -157,6 +167,21 @@ class StateFactManager(RecordManager):
     def _tasks(self) -> dict[int, TaskName]:
         found = read_all(self._stream, _TYPE, _tasks_of)
         return {number: task for tasks in found.values() for number, task in tasks.items()}
+
+
+def of_changelog(stream: CoordinatorStream, changelog: str) -> list[str]:
+    """Return the keys of all records about the values of ``changelog``."""
+    kinds = (_CHANGELOG, _WRITER, _READER, _ANNOUNCED)
+    whole = {f"{kind}{changelog}" for kind in kinds}
+    return [
+        key
+        for key in sorted(stream.latest(_TYPE))
+        if key in whole or key.startswith(f"{_WRITER}{changelog} ")
+    ]
+
+
+def _brief(form: str) -> list[str]:
+    return form.split(" ", 2)[:2]
 
 
 def _tasks_of(message: CoordinatorStreamMessage) -> dict[int, TaskName] | None:

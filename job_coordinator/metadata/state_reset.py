@@ -36,6 +36,9 @@ OPTION = "--reset-state"
 DELETE = "delete-job"
 """The command of homeport that ends a job for good, or finishes one that was cut short."""
 
+CONVERT = "state convert"
+"""The command of homeport that rewrites a store's values, or finishes what was cut short."""
+
 _KEY = "state-reset"
 
 _REMOVED_TYPES = (
@@ -60,11 +63,16 @@ Records of epochs, ranks and submissions stay, because these numbers may only gr
 
 
 class ResetPhase(StrEnum):
-    """The phases of a reset. DELETING: no reset follows, as the job is being deleted."""
+    """The phases of a reset.
+
+    DELETING: no reset follows, as the job is being deleted. CONVERTING: none follows either, as a
+    store's values are being rewritten; the submission is that of the last reset, or 0.
+    """
 
     BEGUN = "begun"
     FINISHED = "finished"
     DELETING = "deleting"
+    CONVERTING = "converting"
 
 
 @dataclass(frozen=True)
@@ -85,13 +93,17 @@ class StateResetManager(RecordManager):
 
     def write(self, reset: StateReset) -> None:
         """Write ``reset`` into the stream."""
-        self._stream.write([record_of(MessageType.SET_STATE_RESET, _KEY, reset)])
+        self._stream.write([self.message(reset)])
 
     def restore(self, former: StateReset | None) -> None:
         """Write ``former`` again, in place of one that was begun and has changed nothing."""
+        self._stream.write([self.message(former)])
+
+    @staticmethod
+    def message(reset: StateReset | None) -> CoordinatorStreamMessage:
+        """Return the record of ``reset``; None: there was none."""
         kind = MessageType.SET_STATE_RESET
-        gone = wire.tombstone(kind, _KEY)
-        self._stream.write([gone if former is None else record_of(kind, _KEY, former)])
+        return wire.tombstone(kind, _KEY) if reset is None else record_of(kind, _KEY, reset)
 
     def require_finished(self) -> None:
         """Require that no reset is unfinished.
@@ -106,6 +118,14 @@ class StateResetManager(RecordManager):
                 f"the deletion of the job began with submission {last.submission} and was not "
                 "finished, and nothing starts on what is left of the job",
                 f"finish it by homeport {DELETE}, or begin from nothing by run-job {OPTION}",
+            )
+        if last is not None and last.phase is ResetPhase.CONVERTING:
+            raise ConfigError(
+                CONVERT,
+                last.phase.value,
+                "a conversion of a store's values was begun and not finished, and nothing starts "
+                "on values of which some are converted",
+                f"finish it by homeport {CONVERT}, or begin from nothing by run-job {OPTION}",
             )
         if last is not None and last.phase is not ResetPhase.FINISHED:
             raise ConfigError(

@@ -83,6 +83,14 @@ def am_transactional_id(
     return ".".join((job_identity(job_name, job_id), *(_escaped(p) for p in parts)))
 
 
+def conversion_transactional_id(job_name: str, job_id: str) -> str:
+    """Return ``homeport.<job>.<id>.convert``, under which a conversion writes changelogs.
+
+    It is one for all conversions of a job: a later one, a reset and a deletion fence an earlier.
+    """
+    return f"{job_identity(job_name, job_id)}.convert"
+
+
 def state_partition(transactional_id: str, count: int) -> int:
     """Return which of the ``count`` partitions of STATE_TOPIC has the records of the id.
 

@@ -133,7 +133,7 @@ class ShownContainer(_Shown, frozen=True):
     role: Annotated[str, about("active or standby")] = "active"
     replica_of: Annotated[ProcessorId | None, about("the active container of a standby")] = None
     is_temporary: bool = False
-    lag: Annotated[int | None, about("of a standby: records of changelogs it has not read")] = None
+    lag: Annotated[int | None, about("of a standby: records not read yet")] = None
     lag_seconds: float | None = None
     report: Annotated[
         ContainerReport | None, about("of its work: input_lag, processed, restoring, more")
@@ -141,7 +141,7 @@ class ShownContainer(_Shown, frozen=True):
     host: Annotated[Host | None, about("where it is now")] = None
     last_host: Host | None = None
     requested_host: Host | None = None
-    since_ms: Annotated[int | None, about("since when it is in its phase, in ms since 1970")] = 0
+    since_ms: Annotated[int | None, about("of its phase, in ms since 1970")] = 0
     epoch: Annotated[int | None, about("number of its incarnation")] = 0
     model_version: int | None = None
     pid: Annotated[int | None, about("of its process")] = None

@@ -78,6 +78,7 @@ from homeport.job_coordinator.metadata.placement import (
     encode_request,
     encode_response,
 )
+from homeport.job_coordinator.metadata.state_conversion import Conversion, ConversionManager
 from homeport.job_coordinator.metadata.state_facts import (
     ChangelogPartitionManager,
     Reading,
@@ -319,6 +320,11 @@ RECORDS: Mapping[str, Records] = {
         lambda s: s.write(_schemas(StateFactManager(s))),
         lambda s: StateFactManager(s).schemas(),
         {"kafka.log": StoreSchemas(StoreForms("string", _INT), (_LONG,), _READING, _LONG[:21])},
+    ),
+    "conversion": Records(
+        lambda s: ConversionManager(s).write(Conversion("kafka.log", _LONG[:21], {0: 7, 300: 2})),
+        lambda s: ConversionManager(s).read(),
+        Conversion("kafka.log", _LONG[:21], {0: 7, 300: 2}),
     ),
     "changelog": Records(
         lambda s: ChangelogPartitionManager(s).write({TaskName("Partition 0"): 0}),

@@ -16,7 +16,11 @@ from homeport.job_coordinator.metadata.state_facts import Reading, StoreForms, S
 
 _UNKNOWN = "a schema that no record holds, as a long one, cannot be compared"
 _REMEDY = (
-    "set the schema back, keep the new values in another store, or begin from nothing by run-job "
+    "set the schema back, rewrite the values by homeport state convert, keep the new values in "
+    "another store, or begin from nothing by run-job --reset-state"
+)
+_OF_KEYS = (
+    "set the schema back, keep the new keys in another store, or begin from nothing by run-job "
     "--reset-state"
 )
 
@@ -54,7 +58,7 @@ def require_readable(
     wanted = store.reading()
     if recorded is None:
         return wanted
-    _require_same_keys(store, wanted, recorded)
+    require_same_keys(store, wanted, recorded)
     now = recorded.reading or Reading(*recorded.forms)
     for form in writers_of(recorded):
         written = now if shown(form) == shown(now.msg) else Reading("", form)
@@ -113,7 +117,8 @@ def is_read_by_first(first: StoreForms, reading: Reading) -> bool:
     return " " not in first.msg or _fault(reading, Reading(*first)) is None
 
 
-def _require_same_keys(store: StoreSerdes, wanted: Reading, recorded: StoreSchemas) -> None:
+def require_same_keys(store: StoreSerdes, wanted: Reading, recorded: StoreSchemas) -> None:
+    """Require that keys have the bytes that they had; else ConfigError."""
     was, name = recorded.forms.key, kind_of(wanted.key)
     if was == name and ":" in name:
         if recorded.reading is None or " " not in recorded.reading.key:
@@ -122,7 +127,7 @@ def _require_same_keys(store: StoreSerdes, wanted: Reading, recorded: StoreSchem
     if shown(was) != shown(wanted.key):
         rule = f"were written by {shown(was)}, and keys keep their bytes"
         fault = _fault(Reading("", was), Reading("", wanted.key)) or ""
-        raise _refused(store, store.key, "key", wanted.key, f"{rule}{fault}")
+        raise _refused(store, store.key, "key", wanted.key, f"{rule}{fault}", _OF_KEYS)
 
 
 def _refused(

@@ -32,7 +32,7 @@ class ShownPosition(Struct, frozen=True):
     task: Annotated[TaskName, about("of the checkpoint")]
     ssp: Annotated[str, about("system.stream.partition")]
     offset: Annotated[int | None, about("of the last record that is processed; null: none yet")]
-    oldest: Annotated[int, about("offset of the oldest record that Kafka has")]
+    oldest: Annotated[int, about("oldest offset that Kafka has")]
     head: Annotated[int, about("offset behind the newest record")]
     lag: Annotated[int | None, about("records that are not processed")]
 

@@ -23,7 +23,7 @@ class Swept(Struct, frozen=True):
 
     path: Annotated[str, about("of the directory")]
     kind: Annotated[DirectoryKind, about("what it holds")]
-    outcome: Annotated[str, about("kept, removed, would be removed, or not removed")]
+    outcome: Annotated[str, about("(would be) removed, not removed, kept")]
     reason: Annotated[str, about("why")]
     bytes: Annotated[int, about("its size")]
     age_ms: Annotated[int, about("since its newest file was written")]

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterable
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE, ResourceManagerRest
 from homeport.cli.formatting import number
 from homeport.cli.host.deleted_state import DeletedState, clean_command_of, own_folders_of
 from homeport.cli.host.job_on_host import Bases, HostName, host_named
-from homeport.cli.job.job_view import (
-    TIMEOUT_S,
-    has_stream,
-    is_standalone,
-    open_stream,
-    stream_place,
-)
+from homeport.cli.job.job_view import TIMEOUT_S, has_stream, is_standalone, stream_place
 from homeport.cli.options import AsJson, Named, NamedJob, described, new_app, note, print_item
 from homeport.cli.yarn import submission_claim
-from homeport.cli.yarn.job import Job
+from homeport.cli.yarn.job import open_stopped
 from homeport.cli.yarn.job_deletion import Ended, JobEnd, Outcome, directories, hosts_left
 from homeport.cli.yarn.state_reset import taking_over
 from homeport.cli.yarn.waiting import Waiter
 from homeport.config.config import Config
-from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.standalone_keys import LOCAL
 from homeport.config.errors import HomeportError, UnansweredError
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
-from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank
-from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateResetManager
-from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 
 _CLAIM_LIMIT_S = 30.0
 
@@ -73,15 +60,9 @@ def delete_job(
     if not has_stream(config):
         _finish(named, config, _deleted_before(config), base, host, apply=apply, as_json=as_json)
         return
-    with ExitStack() as opened:
-        _, store = opened.enter_context(open_stream(config))
-        standalone = is_standalone(config, store)
-        own = host_named(config, host, standalone=standalone)
-        nodes = _nodes_of(config, store, opened, standalone=standalone)
-        yarn = _yarn_of(config, store, standalone=standalone)
-        end = JobEnd(
-            config, store, nodes, yarn, own, folders, command, keep_outputs, _is_local(store)
-        )
+    with open_stopped(config) as (store, job):
+        own = host_named(config, host, standalone=is_standalone(config, store))
+        end = JobEnd(config, store, job.nodes, job.yarn, own, folders, command, keep_outputs)
         end.require_at_rest()
         if not apply:
             end.look()
@@ -119,7 +100,8 @@ def _carried_out(store: CoordinatorStreamStore, end: JobEnd, *, as_json: bool) -
     try:
         former = StateResetManager(store).read()
         rank = Rank(claim, "delete-job", 0)
-        with taking_over(end.config, rank, ResetPhase.DELETING) as (stream, _):
+        begun = StateReset(claim, ResetPhase.DELETING)
+        with taking_over(end.config, rank, begun) as (stream, _):
             try:
                 end.require_at_rest()
                 end.fence_standalone()
@@ -150,29 +132,6 @@ def _require_none(left: int) -> None:
             f"the job is deleted but for {number(left, 'thing')} that this command does not reach: "
             "see the lines with left"
         )
-
-
-def _nodes_of(
-    config: Config, store: CoordinatorStreamStore, opened: ExitStack, *, standalone: bool
-) -> HandoverNodes | None:
-    """Open the job's tree; None: it runs elsewhere, and the file names no ZooKeeper."""
-    if not standalone and not keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config):
-        return None
-    factory = keys.JOB_COORDINATOR_FACTORY.name
-    found = ConfigManager(store).read().merged(dict(config))
-    named = Config({key: value for key, value in found.items() if key != factory})
-    return opened.enter_context(handover_nodes(named, TIMEOUT_S))
-
-
-def _yarn_of(config: Config, store: CoordinatorStreamStore, *, standalone: bool) -> Job | None:
-    """Return the job on YARN; None: it ran elsewhere last, and no YARN is named."""
-    if (standalone or _is_local(store)) and CONF_DIR_VARIABLE not in os.environ:
-        return None
-    return Job(config, ResourceManagerRest.from_environment(os.environ), config)
-
-
-def _is_local(store: CoordinatorStreamStore) -> bool:
-    return keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(store).read()) == LOCAL
 
 
 def _deleted_before(config: Config) -> DeletedJob:

@@ -1,4 +1,7 @@
-"""The job that ``run-job`` is about: configuration, applications, stream, orders to end it."""
+"""The job that ``run-job`` is about: configuration, applications, stream, orders to end it.
+
+Also a job that does not run, for commands that change what it has left behind.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,26 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from homeport.appmaster.lease.fencing import fence_all
 from homeport.appmaster.yarn.resource_manager_rest import (
+    CONF_DIR_VARIABLE,
     JOB_TAG_PREFIX,
     Application,
     ResourceManagerRest,
 )
 from homeport.appmaster.yarn.submission import application_name, job_tag
-from homeport.cli.job.job_view import has_stream
+from homeport.cli.job.job_view import TIMEOUT_S, has_stream, is_standalone, open_stream, running_job
 from homeport.cli.yarn.application import am_address
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.operators_file import taking_back
+from homeport.config.declarations.operators_file import taking_back, with_own_places
+from homeport.config.declarations.standalone_keys import LOCAL
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig, repartitions
-from homeport.config.settings.standalone_section import require_never_standalone
+from homeport.config.settings.standalone_section import (
+    require_never_standalone,
+    require_no_migration,
+)
 from homeport.job_coordinator.client_files import (
     application_secret,
     is_application,
@@ -33,6 +42,13 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.record_limit import producer_limit, record_limit
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.model.incarnation import Incarnation
+from homeport.job_coordinator.standalone.handover import (
+    last_plan,
+    require_none_registered,
+    to_fence,
+)
+from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
 
 SOURCE = "job-runner"
 """The source of the configuration in the coordinator stream, as Samza names it."""
@@ -213,3 +229,75 @@ def order_shutdown(job: Job, application: Application) -> None:
     if secret is not None:
         client.require_proof(secret)
     client.shutdown()
+
+
+@dataclass
+class StoppedJob:
+    """One job. ``stream``: read to its head.
+
+    ``nodes``: None: it never had a tree. ``yarn``: None: it ran elsewhere, and no YARN is named.
+    """
+
+    config: Config
+    stream: CoordinatorStream
+    nodes: HandoverNodes | None
+    yarn: Job | None
+
+    @property
+    def job(self) -> JobConfig:
+        """Return the job as the operator's file has it."""
+        return JobConfig.of(self.config)
+
+    @property
+    def recorded(self) -> Config:
+        """Return what the job ran with last, at the places of the operator's file."""
+        found = with_own_places(ConfigManager(self.stream).read(), self.config)
+        reach = {key: value for key, value in self.config.items() if key.startswith("systems.")}
+        return found.merged(reach)
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether run-local has run it last."""
+        return keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(self.stream).read()) == LOCAL
+
+    def require_at_rest(self) -> None:
+        """Require that nothing of the job runs, and no migration is under way; else ConfigError."""
+        self.stream.catch_up()
+        require_no_migration(ConfigManager(self.stream).read())
+        if self.yarn is not None:
+            self.yarn.require_not_running(self.stream)
+            self.yarn.require_no_namesake()
+        if self.nodes is not None:
+            require_none_registered(self.job.name, self.nodes.read().processors)
+        running = running_job(self.config, self.stream)
+        if running is not None:
+            remedy = "stop it: run-job --operation=kill, or its processors"
+            raise keys.JOB_NAME.error(self.job.name, f"the job runs: it is {running}", remedy)
+
+    def fence_standalone(self) -> None:
+        """Keep all incarnations from further commits that ran under ZooKeeper or run-local."""
+        config, found = self.recorded, set[Incarnation]()
+        if self.nodes is not None:
+            kept = self.nodes.read()
+            found |= set() if kept.plan is None else {*to_fence(last_plan(kept.plan, kept.fenced))}
+        reports = EpochManager(self.stream).read_fenced().items()
+        found |= {Incarnation(processor, report.epoch) for processor, report in reports}
+        fence_all(config, sorted(found))
+
+
+@contextlib.contextmanager
+def open_stopped(config: Config) -> Iterator[tuple[CoordinatorStreamStore, StoppedJob]]:
+    """Yield the job's stream, and the job, which is not looked at yet; errors as of its parts."""
+    with contextlib.ExitStack() as opened:
+        _, store = opened.enter_context(open_stream(config))
+        standalone = is_standalone(config, store)
+        found = StoppedJob(config, store, None, None)
+        # A job that runs elsewhere may have been under a ZooKeeper before.
+        if standalone or keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config):
+            factory = keys.JOB_COORDINATOR_FACTORY.name
+            recorded = ConfigManager(store).read().merged(dict(config))
+            named = Config({key: value for key, value in recorded.items() if key != factory})
+            found.nodes = opened.enter_context(handover_nodes(named, TIMEOUT_S))
+        if not (standalone or found.is_local) or CONF_DIR_VARIABLE in os.environ:
+            found.yarn = Job(config, ResourceManagerRest.from_environment(os.environ), config)
+        yield store, found

@@ -20,27 +20,17 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from homeport.appmaster.lease.fencing import fence_all
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.kerberos import kerberos_login
 from homeport.cli.host.deleted_state import DeletedState
 from homeport.cli.host.job_on_host import JobFolder
-from homeport.cli.job.job_view import TIMEOUT_S, running_job
-from homeport.cli.yarn.job import Job
-from homeport.config.config import Config
+from homeport.cli.job.job_view import TIMEOUT_S
+from homeport.cli.yarn.job import StoppedJob
 from homeport.config.declarations import all_keys as keys
-from homeport.config.declarations.operators_file import with_own_places
 from homeport.config.errors import HomeportError
-from homeport.config.settings.sections import (
-    COORDINATOR_TOPICS,
-    JobConfig,
-    SystemConfig,
-    TaskConfig,
-)
-from homeport.config.settings.standalone_section import require_no_migration
+from homeport.config.settings.sections import COORDINATOR_TOPICS, SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.client_files import forget_token
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -61,12 +51,6 @@ from homeport.job_coordinator.planning.deletion import (
     own_topics,
     uses_in_words,
 )
-from homeport.job_coordinator.standalone.handover import (
-    last_plan,
-    require_none_registered,
-    to_fence,
-)
-from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes
 
 _STAGING = ".skein"
 _IN_ORDER = "FINISHED"
@@ -110,51 +94,16 @@ class Ended(Struct, frozen=True):
 
 
 @dataclass
-class JobEnd:
-    """The end of one job. ``stream``: read to its head. ``nodes``: None: it never had a tree.
+class JobEnd(StoppedJob):
+    """The end of one job. ``command``: what is run on a host for the directories there."""
 
-    ``command``: what is run on a host for the directories there. ``is_local``: whether run-local
-    has run it.
-    """
-
-    config: Config
-    stream: CoordinatorStream
-    nodes: HandoverNodes | None
-    yarn: Job | None
     host: Host
     folders: list[JobFolder]
     command: str
     keep_outputs: bool = False
-    is_local: bool = False
     judged: tuple[Fate, ...] = ()
     deleted: DeletedJob = field(default_factory=lambda: DeletedJob("", ""))
     _state: DeletedState | None = None
-
-    @property
-    def job(self) -> JobConfig:
-        """Return the job as the operator's file has it."""
-        return JobConfig.of(self.config)
-
-    @property
-    def recorded(self) -> Config:
-        """Return what the job ran with last, at the places of the operator's file."""
-        found = with_own_places(ConfigManager(self.stream).read(), self.config)
-        reach = {key: value for key, value in self.config.items() if key.startswith("systems.")}
-        return found.merged(reach)
-
-    def require_at_rest(self) -> None:
-        """Require that nothing of the job runs, and no migration is under way; else ConfigError."""
-        self.stream.catch_up()
-        require_no_migration(ConfigManager(self.stream).read())
-        if self.yarn is not None:
-            self.yarn.require_not_running(self.stream)
-            self.yarn.require_no_namesake()
-        if self.nodes is not None:
-            require_none_registered(self.job.name, self.nodes.read().processors)
-        running = running_job(self.config, self.stream)
-        if running is not None:
-            remedy = "stop it: run-job --operation=kill, or its processors"
-            raise keys.JOB_NAME.error(self.job.name, f"the job runs: it is {running}", remedy)
 
     def stop_limit_s(self) -> float | None:
         """Return how long containers may still take to stop; None: they have stopped.
@@ -249,16 +198,6 @@ class JobEnd:
         TopicAdmin(system).delete(self.job.coordinator_topic)
         yield self._coordinator(Outcome.DELETED)
         yield from self._elsewhere()
-
-    def fence_standalone(self) -> None:
-        """Keep all incarnations from further commits that ran under ZooKeeper or run-local."""
-        config, found = self.recorded, set[Incarnation]()
-        if self.nodes is not None:
-            kept = self.nodes.read()
-            found |= set() if kept.plan is None else {*to_fence(last_plan(kept.plan, kept.fenced))}
-        reports = EpochManager(self.stream).read_fenced().items()
-        found |= {Incarnation(processor, report.epoch) for processor, report in reports}
-        fence_all(config, sorted(found))
 
     def _topics(self, require_newest: Callable[[], None] | None) -> Iterator[Ended]:
         for fate in self.judged:

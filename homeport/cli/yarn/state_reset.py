@@ -21,7 +21,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 
 from homeport.appmaster.job_model.takeover import outrank, stream_of
-from homeport.appmaster.lease.fencing import fence_everybody
+from homeport.appmaster.lease.fencing import fence_conversion, fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
@@ -105,21 +105,22 @@ def check_topics(
 
 @contextlib.contextmanager
 def taking_over(
-    config: Config, rank: Rank, phase: ResetPhase
+    config: Config, rank: Rank, begun: StateReset
 ) -> Iterator[tuple[CoordinatorStreamStore, Config]]:
     """Yield the job's stream, which ``rank`` alone writes, and what the job ran with.
 
-    The stream records first that ``phase`` has begun; afterwards no incarnation that was ever
-    permitted commits anything. Errors as of ``reset``.
+    The stream records first that the phase of ``begun`` has begun; afterwards no incarnation that
+    was ever permitted commits anything, and no conversion. Errors as of ``reset``.
     """
     with stream_of(config, rank) as stream:
         stream.fence()
         stream.bootstrap()
         before = with_own_places(ConfigManager(stream).read(), config)
         permitted_incarnations(stream)  # a record that cannot be read is reported before all else
-        StateResetManager(stream).write(StateReset(rank.submission, phase))
+        StateResetManager(stream).write(begun)
         outrank(config, stream, rank)
         fence_everybody(stream, config.merged(before))
+        fence_conversion(config.merged(before))
         yield stream, before
 
 
@@ -140,7 +141,8 @@ def reset(
     over; so has what remains of the reset. HomeportError: the reset is not finished; the next
     one has to be.
     """
-    with taking_over(config, reset_rank(submission), ResetPhase.BEGUN) as (stream, before):
+    begun = StateReset(submission, ResetPhase.BEGUN)
+    with taking_over(config, reset_rank(submission), begun) as (stream, before):
         topics = state_topics(before, config)
         stream.write(state_removed(stream))
         for topic, kafka in topics.items():

@@ -17,11 +17,11 @@ from homeport.appmaster.yarn.hadoop_files import FileFacts
 from homeport.cli.host.deleted_state import clean_command_of, own_folders_of
 from homeport.cli.host.job_on_host import JobFolder
 from homeport.cli.options import NamedJob
-from homeport.cli.yarn import delete_job_command, job_deletion, submission_claim
+from homeport.cli.yarn import delete_job_command, job, job_deletion, submission_claim
 from homeport.cli.yarn.job import Job
 from homeport.cli.yarn.job_deletion import Ended, JobEnd, Kind, Outcome, other_jobs
 from homeport.config.config import Config
-from homeport.config.declarations.standalone_keys import TO_YARN
+from homeport.config.declarations.standalone_keys import LOCAL, TO_YARN
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.system_stream import SystemStream
@@ -109,7 +109,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(job_deletion, "DeletedJobs", lambda *_: made)
     monkeypatch.setattr(job_deletion, "hadoop_files", lambda *_: contextlib.nullcontext(made))
     monkeypatch.setattr(job_deletion, "other_jobs", lambda *_: OtherJobs({}))
-    monkeypatch.setattr(job_deletion, "running_job", lambda *_: None)
+    monkeypatch.setattr(job, "running_job", lambda *_: None)
     monkeypatch.setattr(job_deletion, "forget_token", lambda *_: None)
     return made
 
@@ -124,10 +124,10 @@ def end_of(
     InputTopicManager(stream, 1).write({SystemStream("kafka", "in"): "id-in"})
     hosts = enumerate(("nm1", "nm2"))
     stream.write([wire.set_task_host_assignment(f"Partition {n}", Host(h), 1) for n, h in hosts])
+    if is_local:
+        ConfigManager(stream).set("job.coordinator.factory", LOCAL, "test")
     stream.catch_up()
-    return JobEnd(
-        CONFIG, stream, None, yarn, Host("nm1"), folders or [], "homeport clean", is_local=is_local
-    )
+    return JobEnd(CONFIG, stream, None, yarn, Host("nm1"), folders or [], "homeport clean")
 
 
 def stated(ended: Iterator[Ended]) -> list[tuple[Kind, str, Outcome]]:
@@ -194,9 +194,10 @@ def test_a_deletion_that_kafka_does_not_let_record_leaves_the_job_startable(
 
     @contextlib.contextmanager
     def taking_over(
-        _: Config, rank: Rank, phase: ResetPhase
+        _: Config, rank: Rank, begun: StateReset
     ) -> Iterator[tuple[CoordinatorStream, Config]]:
-        StateResetManager(end.stream).write(StateReset(rank.submission, phase))
+        assert begun == StateReset(rank.submission, ResetPhase.DELETING)
+        StateResetManager(end.stream).write(begun)
         end.stream.catch_up()
         yield end.stream, CONFIG
 
@@ -287,7 +288,7 @@ def test_a_job_that_runs_is_not_at_rest(cluster: Cluster, monkeypatch: pytest.Mo
     ConfigManager(moving.stream).set("job.coordinator.factory", TO_YARN, "test")
     with pytest.raises(ConfigError, match="a migration of the job has begun"):
         moving.require_at_rest()
-    monkeypatch.setattr(job_deletion, "running_job", lambda *_: "the running job, x at y")
+    monkeypatch.setattr(job, "running_job", lambda *_: "the running job, x at y")
     with pytest.raises(ConfigError, match="the job runs: it is the running job, x at y"):
         end_of().require_at_rest()
     assert cluster.done == []

@@ -73,7 +73,8 @@ def test_the_line_names_store_schemas_field_rule_and_remedy() -> None:
     assert _refused(wide, _written(BOTH)) == (
         f"serializers.registry.rec.schema = '{now}': the values of store 'quotes' were written by "
         f"{was}; field mid: it is missing in older values, and has no default; set the schema "
-        "back, keep the new values in another store, or begin from nothing by run-job --reset-state"
+        "back, rewrite the values by homeport state convert, keep the new values in another store, "
+        "or begin from nothing by run-job --reset-state"
     )
     for other in (_avro(ASK, INT), _avro(INT), _avro(INT, ASK, {**MID, "default": 0}), BOTH):
         require_readable(_store(other), _written(BOTH))

@@ -71,6 +71,20 @@ def test_nothing_starts_before_a_deletion_has_finished(stream: InMemoryCoordinat
         manager.require_finished()
 
 
+def test_nothing_starts_before_a_conversion_has_finished(stream: InMemoryCoordinatorStream) -> None:
+    """One line names the command."""
+    manager = StateResetManager(stream)
+    manager.write(StateReset(0, ResetPhase.CONVERTING))
+    stream.catch_up()
+    with pytest.raises(ConfigError) as caught:
+        manager.require_finished()
+    assert str(caught.value) == (
+        "state convert = 'converting': a conversion of a store's values was begun and not "
+        "finished, and nothing starts on values of which some are converted; finish it by homeport "
+        "state convert, or begin from nothing by run-job --reset-state"
+    )
+
+
 def test_a_damaged_record_of_a_reset_is_reported(stream: InMemoryCoordinatorStream) -> None:
     """Whether it has finished cannot be guessed."""
     StateResetManager(stream).write(StateReset(1, ResetPhase.BEGUN))
