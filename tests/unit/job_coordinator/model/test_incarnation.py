@@ -10,6 +10,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import (
     Incarnation,
     am_transactional_id,
+    conversion_transactional_id,
     incarnation_of,
     state_partition,
     transactional_id,
@@ -49,6 +50,13 @@ def test_each_attempt_of_an_am_has_its_own_id() -> None:
     assert am_transactional_id("j", "1", 2, "application_1_7", 3) == (
         "homeport.j.1.am.2.application_1_7.3"
     )
+
+
+def test_a_conversion_has_an_id_that_is_no_incarnations() -> None:
+    """It is the job's alone."""
+    found = conversion_transactional_id("a.b", "1")
+    assert found == "homeport.a%2Eb.1.convert"
+    assert incarnation_of("a.b", "1", found) is None
 
 
 def test_kafka_keeps_an_id_where_javas_hash_of_it_says() -> None:
