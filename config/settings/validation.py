@@ -275,6 +275,18 @@ def _check_outputs(config: Config, task: TaskConfig) -> None:
             )
 
 
+_NOT_OF_REPARTITIONS = (
+    keys.STREAM_OFFSET_DEFAULT,
+    keys.STREAM_START_TIME,
+    keys.STREAM_RESET_OFFSET,
+    keys.STREAM_BOOTSTRAP,
+    keys.STREAM_LOST_INPUT,
+    keys.STREAM_KEY_SERDE,
+    keys.STREAM_MSG_SERDE,
+)
+"""Keys of a stream that its repartition's rules leave without effect."""
+
+
 def _check_repartitions(config: Config, task: TaskConfig, adjuncts: AdjunctsConfig) -> None:
     streams = {*named_inputs(config), *(stream for _, stream in declared_outputs(config))}
     names = {stream.stream for stream in streams}
@@ -306,12 +318,21 @@ def _check_repartitions(config: Config, task: TaskConfig, adjuncts: AdjunctsConf
 
 def _repartition_warnings(config: Config) -> Iterator[str]:
     own = (keys.TASK_REPARTITION_KEY_SERDE, keys.TASK_REPARTITION_MSG_SERDE)
+    topics = {r.stream.stream: r for r in repartitions(config)}
     for given in sorted(config):
         key = keys.declared(given)
-        for name in (key.parts_of(given) or ()) if key in own else ():
+        parts = (key.parts_of(given) if key is not None else None) or ()
+        for name in parts if key in own else ():
             needed = keys.TASK_REPARTITION.named(name)
             if needed not in config:
                 yield f"{given} has no effect: {needed} is not set, so {name!r} is no repartition"
+        found = topics.get(parts[-1]) if parts and key in _NOT_OF_REPARTITIONS else None
+        if found is not None:
+            yield (
+                f"{given} has no effect: this is the topic of the repartition {found.name!r}, which "
+                f"the job reads from its first record on; {found.key}.key.serde and .msg.serde are "
+                "its own"
+            )
 
 
 def _check_pipeline_output(config: Config) -> None:

@@ -200,3 +200,22 @@ def test_a_serde_of_no_repartition_is_named() -> None:
         "'by-port' is no repartition"
     )
     assert validate(_JOB.merged({"task.repartition.by-airport.key.serde": "string"})) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("samza.offset.default", "upcoming"),
+        ("start.time", "2013-07-04T12:00:00+00:00"),
+        ("samza.reset.offset", "true"),
+        ("samza.bootstrap", "true"),
+        ("input.lost", "earliest"),
+        ("samza.msg.serde", "json"),
+    ],
+)
+def test_a_streams_key_without_effect_on_a_repartition_is_a_warning(key: str, value: str) -> None:
+    """The rules of a repartition are fixed: a key that would change them is never silent."""
+    given = f"systems.kafka.streams.{_TOPIC}.{key}"
+    (line,) = validate(_JOB.merged({given: value}))
+    assert line.startswith(f"{given} has no effect: this is the topic of the repartition 'by-air")
+    assert validate(_JOB.merged({f"systems.kafka.streams.{_TOPIC}.samza.priority": "3"})) == ()
