@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 START_MS = 1_700_000_000_000
 """When the clock of a test begins, in ms since 1970."""
 _MS_PER_S = 1000
+_MOST_COMMITS = 1000
+"""A chain of repartitions needs a commit for each of them: more is a circle without an end."""
 Topics = Mapping[str, Mapping[str, str]]
 """{``system.stream``: properties of the topic, as Kafka's}."""
 
@@ -209,20 +211,27 @@ class TestRunner:
         """Process and commit all input; return the number of records.
 
         The clock stands still: no window becomes due. Timers that are due are called.
-        HomeportError: the container has failed, as it would in production.
+        HomeportError: the container has failed, as it would in production. TestRunnerError: after
+        1,000 commits, tasks still send to a repartition of their own.
         """
         container = self._running()
         before = container.records
-        with self._failing():
-            is_finished = False
-            while not is_finished:
+        for _ in range(_MOST_COMMITS):
+            with self._failing():
+                is_finished = False
                 while not is_finished and container.has_work():
                     is_finished = container.turn()
                 is_finished = is_finished or container.commit()
-                if not container.has_work():
-                    break
-        if is_finished:
-            self._end("every task has voted for the end")
+            if is_finished:
+                self._end("every task has voted for the end")
+                break
+            if not container.has_work():
+                break
+        else:
+            raise TestRunnerError(
+                f"tasks still send to a repartition of their own after {_MOST_COMMITS} commits: "
+                "let a record end it, or use advance()"
+            )
         return container.records - before
 
     def drain(self) -> None:

@@ -137,3 +137,24 @@ def test_a_job_with_a_repartition_is_not_drained() -> None:
         right = _fly(runner, 1)
         runner.run()
         assert _counted(runner) == right
+
+
+class _Circle(StreamTask):
+    """Sends each record on under the key that it has, until its value is 0."""
+
+    def process(self, message: IncomingMessage, context: TaskContext) -> None:
+        left = int(message.value["left"] if isinstance(message.value, dict) else message.value)
+        if left:
+            context.send("by-airport", str(left - 1), message.key)
+
+
+def test_a_circle_without_an_end_is_an_error_and_one_with_an_end_is_none() -> None:
+    """A job on Kafka goes round for ever; a test ends, and can go on."""
+    with TestRunner(_KEYS, task=_Circle) as runner:
+        runner.send("kafka.flights", key="A", value={"left": 900})
+        assert runner.run() == 901
+        runner.send("kafka.flights", key="A", value={"left": 1500})
+        with pytest.raises(TestRunnerError, match="still send to a repartition of their own after"):
+            runner.run()
+        assert runner.is_running
+        assert runner.run() == 501
