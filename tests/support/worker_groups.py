@@ -17,6 +17,7 @@ _GROUPS = {
     "disturbed/test_joining_hosts.py": _DISTURBED_1,
     "disturbed/test_local_cluster.py": _DISTURBED_2,
     "disturbed/test_outages.py": _DISTURBED_1,
+    "disturbed/test_repartition_failover.py": _DISTURBED_1,
     "disturbed/test_survival.py": _DISTURBED_2,
     "disturbed/test_users_chaos.py": _DISTURBED_1,
     "disturbed/test_yarn_job.py": _DISTURBED_1,
