@@ -41,6 +41,18 @@ def test_what_was_not_deleted_is_due_again_after_an_interval() -> None:
     assert purging.due(30) == {_at(0): 4}
 
 
+def test_a_deletion_that_failed_is_due_again_without_a_new_record() -> None:
+    """Else the disk would stay full until the next record."""
+    purging = Purging([_OWN], 10)
+    purging.committed({_TASK: {_at(0): 0}})
+    assert purging.due(10) == {_at(0): 1}
+    purging.answered(_at(0), is_deleted=False)
+    assert purging.due(19) == {}, "an interval lies between two requests"
+    assert purging.due(20) == {_at(0): 1}
+    purging.answered(_at(0), is_deleted=True)
+    assert purging.due(40) == {}
+
+
 _COMMIT = st.dictionaries(st.integers(0, 2), st.integers(0, 9), min_size=1)
 _STEPS = st.lists(st.one_of(_COMMIT, st.integers(0, 40), st.booleans()), max_size=30)
 

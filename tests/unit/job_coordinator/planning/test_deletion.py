@@ -21,6 +21,8 @@ from homeport.job_coordinator.planning.deletion import (
     FoundTopic,
     OtherJobs,
     OwnTopic,
+    changelogs_of,
+    deleting_changelogs,
     fates,
     own_topics,
     uses_in_words,
@@ -92,9 +94,52 @@ def test_a_job_owns_what_its_configuration_and_its_records_name() -> None:
         "the former changelog of store t",
         "an output",
     ]
+    outputs = [topic.stream.stream for topic in found if topic.is_output]
+    assert outputs == ["dead", "out", "old-out", "gone"]
     assert own_topics(Config(), stream) == ()
     without = CONFIG.merged({"task.checkpoint.factory": "none"})
     assert own_topics(without, stream)[0].stream == LOG
+
+
+def test_a_changelog_is_named_with_its_system_or_without() -> None:
+    """Without one it is in the changelogs' system, else in the job's; no value names none."""
+    more = {
+        "stores.with.changelog": "other.log",
+        "stores.blank.changelog": " ",
+        "stores.plain.changelog": "plain",
+    }
+    config = CONFIG.merged(more)
+    expected = {
+        "s": LOG,
+        "with": SystemStream("other", "log"),
+        "plain": SystemStream("kafka", "plain"),
+    }
+    assert dict(changelogs_of(config)) == expected
+    elsewhere = dict(changelogs_of(config.merged({"job.changelog.system": "third"})))
+    assert elsewhere["plain"] == SystemStream("third", "plain")
+    assert elsewhere["with"] == expected["with"]
+    bare = Config({"stores.s.changelog": "log"})
+    assert dict(changelogs_of(bare)) == {"s": SystemStream("", "log")}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "deletes"),
+    [
+        ("stores.s.rocksdb.ttl.ms", "0", True),
+        ("stores.s.rocksdb.ttl.ms", "1000", True),
+        ("stores.s.rocksdb.ttl.ms", "-1", False),
+        ("stores.s.changelog.kafka.cleanup.policy", "compact,delete", True),
+        ("stores.s.changelog.kafka.cleanup.policy", "compact", False),
+    ],
+)
+def test_a_changelog_deletes_by_age_where_a_key_asks_for_it(
+    key: str, value: str, deletes: bool
+) -> None:
+    """Its policy on the broker is no sign then that it is somebody's else."""
+    config = CONFIG.merged({key: value})
+    assert list(deleting_changelogs(config)) == ([LOG] if deletes else [])
+    found = fate(of(LOG, None), FoundTopic("id", "delete"), config=config)
+    assert found.is_deleted is deletes
 
 
 def test_topics_of_repartitions_are_the_jobs_own_though_it_reads_them() -> None:
