@@ -330,8 +330,8 @@ def _repartition_warnings(config: Config) -> Iterator[str]:
         if found is not None:
             yield (
                 f"{given} has no effect: this is the topic of the repartition {found.name!r}, which "
-                f"the job reads from its first record on; {found.key}.key.serde and .msg.serde are "
-                "its own"
+                f"the job reads from its first record on; its serdes are {found.key}.key.serde and "
+                ".msg.serde"
             )
 
 

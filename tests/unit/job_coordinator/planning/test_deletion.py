@@ -123,23 +123,23 @@ def test_a_changelog_is_named_with_its_system_or_without() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "deletes"),
+    ("key", "value", "deleting"),
     [
-        ("stores.s.rocksdb.ttl.ms", "0", True),
-        ("stores.s.rocksdb.ttl.ms", "1000", True),
-        ("stores.s.rocksdb.ttl.ms", "-1", False),
-        ("stores.s.changelog.kafka.cleanup.policy", "compact,delete", True),
-        ("stores.s.changelog.kafka.cleanup.policy", "compact", False),
+        ("stores.s.rocksdb.ttl.ms", "0", [LOG]),
+        ("stores.s.rocksdb.ttl.ms", "1000", [LOG]),
+        ("stores.s.rocksdb.ttl.ms", "-1", []),
+        ("stores.s.changelog.kafka.cleanup.policy", "compact,delete", [LOG]),
+        ("stores.s.changelog.kafka.cleanup.policy", "compact", []),
     ],
 )
 def test_a_changelog_deletes_by_age_where_a_key_asks_for_it(
-    key: str, value: str, deletes: bool
+    key: str, value: str, deleting: list[SystemStream]
 ) -> None:
-    """Its policy on the broker is no sign then that it is somebody's else."""
+    """A topic that deletes is this job's changelog only then."""
     config = CONFIG.merged({key: value})
-    assert list(deleting_changelogs(config)) == ([LOG] if deletes else [])
+    assert list(deleting_changelogs(config)) == deleting
     found = fate(of(LOG, None), FoundTopic("id", "delete"), config=config)
-    assert found.is_deleted is deletes
+    assert found.is_deleted is bool(deleting)
 
 
 def test_topics_of_repartitions_are_the_jobs_own_though_it_reads_them() -> None:
