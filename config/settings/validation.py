@@ -329,8 +329,8 @@ def _repartition_warnings(config: Config) -> Iterator[str]:
         found = topics.get(parts[-1]) if parts and key in _NOT_OF_REPARTITIONS else None
         if found is not None:
             yield (
-                f"{given} has no effect: this is the topic of the repartition {found.name!r}, which "
-                f"the job reads from its first record on; its serdes are {found.key}.key.serde and "
+                f"{given} has no effect: the topic of repartition {found.name!r} is "
+                f"read from its first record on, by {found.key}.key.serde and "
                 ".msg.serde"
             )
 

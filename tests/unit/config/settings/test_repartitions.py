@@ -217,5 +217,5 @@ def test_a_streams_key_without_effect_on_a_repartition_is_a_warning(key: str, va
     """The rules of a repartition are fixed: a key that would change them is never silent."""
     given = f"systems.kafka.streams.{_TOPIC}.{key}"
     (line,) = validate(_JOB.merged({given: value}))
-    assert line.startswith(f"{given} has no effect: this is the topic of the repartition 'by-air")
+    assert line.startswith(f"{given} has no effect: the topic of repartition 'by-airport' is read")
     assert validate(_JOB.merged({f"systems.kafka.streams.{_TOPIC}.samza.priority": "3"})) == ()
