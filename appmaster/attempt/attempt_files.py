@@ -22,6 +22,7 @@ class StartedLedger:
     """The file of stream containers' reports of their start: one line each, appended."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._path = folder / _STARTED_NAME
         self._known = {known.incarnation for known in self.read()}
 

@@ -53,6 +53,7 @@ from homeport.appmaster.driver.launcher_messages import LauncherMessages, Standb
 from homeport.appmaster.driver.placement_requests import PlacementRequests
 from homeport.appmaster.driver.polling import lease_pause_ms
 from homeport.appmaster.driver.resource_manager_client import ResourceManagerClient
+from homeport.appmaster.driver.rollouts.am_environment import AmEnvironment
 from homeport.appmaster.driver.rollouts.rollout import Surroundings
 from homeport.appmaster.driver.rollouts.rollouts import Rollouts
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
@@ -169,7 +170,12 @@ class Driver:
         self._placements, self._rollouts = self._placements_and_rollouts(stream)
         self.rolling = self._rollouts.rolling
         self._publish = publish
-        self.package_of: Callable[[ProcessorId], str | None] = self._rollouts.upgrades.of
+        upgrades = self._rollouts.upgrades
+        self.package_of: Callable[[ProcessorId], str | None] = upgrades.of
+        self._environment = AmEnvironment(
+            *(started.folder, os.environ, lambda: upgrades.left),
+            *(self._client.package, self.status.failed),
+        )
         self._timers = Timers(self.post)
         self._skein = ResourceManagerClient(resources)
         self.cluster = ClusterWatch(
@@ -275,6 +281,7 @@ class Driver:
                 "job-model": self.live.run(self),
                 "placements": self._placements.run(),
                 "rollouts": self._rollouts.run(),
+                "environment": self._environment.run(),
             }.items()
         ]
         main = asyncio.create_task(self._take_events(), name="events")

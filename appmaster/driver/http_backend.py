@@ -116,6 +116,8 @@ class DriverBackend:
                 message.spare,
                 message.package,
                 message.prepared,
+                message.python,
+                message.version,
             )
         )
         try:

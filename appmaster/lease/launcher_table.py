@@ -25,7 +25,7 @@ class LauncherEntry:
     """One launcher, as of its last check-in. ``pid``: its child's pid, while it has a child.
 
     ``spare``: the process that waits to be the next child; None: there is none. ``package``: the
-    child's; None: the submission's. ``prepared``: see ``CheckIn``.
+    child's; None: the submission's. ``prepared``, ``python``, ``version``: see ``CheckIn``.
     """
 
     resource_id: ResourceId
@@ -37,6 +37,8 @@ class LauncherEntry:
     spare: SpareReport | None = None
     package: str | None = None
     prepared: str | None = None
+    python: str | None = None
+    version: str | None = None
     end: SkeinContainer | None = None
     """The end of its container, once the cluster manager has reported it."""
 

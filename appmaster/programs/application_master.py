@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.metadata
 import logging
 import os
 import sys
@@ -35,6 +36,7 @@ from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.driver_settings import DriverSettings, allocator_settings
 from homeport.appmaster.driver.http_backend import DriverBackend, DriverDecisions
 from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
+from homeport.appmaster.driver.rollouts.am_environment import EnvironmentChangedError
 from homeport.appmaster.driver.snapshot_sender import sending_snapshots
 from homeport.appmaster.job_model import publication, takeover
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
@@ -81,6 +83,7 @@ from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.planning.input_watch import inputs_now
+from homeport.job_coordinator.python_environment import own_place
 
 _YOUNG, _MIDDLE, _OLD = 20_000, 20, 50
 """Thresholds of Python's garbage collector, by generation."""
@@ -145,7 +148,8 @@ def new_driver(taken: Taken) -> Driver:
     inherited = replace(taken.found, permitted={}) if adopt else taken.found
     settings = replace(settings_of(container, stream, config), inherited=inherited, adopt=adopt)
     attempts, user = YarnConfig.of(config).am_max_attempts, container.environment.get("USER", "")
-    places = (taken.url, user, container.host)
+    python = own_place(container.environment) or sys.executable
+    places = (taken.url, user, container.host, python, importlib.metadata.version("homeport"))
     return Driver(
         settings=settings,
         allocator=allocator_settings(config),
@@ -416,7 +420,8 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
         heartbeat.log_cause(str(e))
         return exit_without_port(heartbeat.port)
     except HomeportError as e:
-        log.exception("this driver is over; the next one takes over")
+        is_fault = not isinstance(e, EnvironmentChangedError)
+        log.info("this driver is over, the next one takes over: %s", e, exc_info=is_fault)
         heartbeat.log_cause(str(e))
         return 1
     log.info("the job has ended: %s", result.value)

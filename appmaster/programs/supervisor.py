@@ -9,6 +9,11 @@ child that stops beating is killed first. The supervisor ends only
 - with Skein's JVM, its parent,
 - or by SIGTERM, which it passes on.
 
+After an upgrade of the environment the children run in the new one (``WantedPython``); the
+supervisor itself stays as the submission has it. Leases run on: the old keeper serves until the new
+one has done its imports. Children that fail at every start in another environment go on in the
+submission's.
+
 Source: safety A3. It imports little, since it shares the AM's memory with its children.
 """
 
@@ -17,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import select
 import selectors
 import signal
 import socket
@@ -29,9 +35,11 @@ from types import FrameType
 
 from homeport.appmaster.attempt.heartbeat import PIPE_VARIABLE, TURN_VARIABLE
 from homeport.appmaster.attempt.supervision import EXIT_ENDED, SPARE_PAUSE_MS, Vitals, is_the_end
+from homeport.appmaster.attempt.wanted_python import WantedPython
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.own_folders import PRIVATE_UMASK
 from homeport.job_coordinator.parent_death import ending_with_us
+from homeport.job_coordinator.python_environment import variables_for, words_for
 
 EXIT_TERMINATED = 128 + signal.SIGTERM
 EXIT_HOPELESS = 3
@@ -92,6 +100,11 @@ class Process:
         with contextlib.suppress(BrokenPipeError):  # it is gone, which the next look finds
             os.write(self._turn, f"{starts} {port}\n".encode())
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has done its imports: it has sent its first message."""
+        return bool(select.select([self.pipe], [], [], 0)[0]) and self.popen.poll() is None
+
     def close(self) -> None:
         """Close the pipes."""
         os.close(self.pipe)
@@ -110,13 +123,14 @@ class Child:
         self, name: str, command: tuple[str, ...], wake: Callable[[int], None], *, has_spare: bool
     ) -> None:
         self.name = name
-        self._command = command
+        self._words, self._arguments = command[:1], command[1:]
         self._wake = wake
         self._has_spare = has_spare
         self._process: Process | None = None
         self._spare: Process | None = None
         self._spare_at_ms = 0
         self._has_missed_spare = False
+        self._is_outdated = False
         self._unread = b""
         self._port = ""
         self._cause = ""
@@ -141,8 +155,11 @@ class Child:
         if self._vitals.is_hung(now_ms()):
             log.error("the %s does not beat: killed", self.name)
             process.popen.kill()
-        elif self._has_spare and self._vitals.has_served:
+        elif (self._has_spare or self._is_outdated) and self._vitals.has_served:
             self._look_at_spare()
+            if self._is_outdated and self._spare is not None and self._spare.is_waiting:
+                log.info("the %s gives way to one of another environment", self.name)
+                process.popen.kill()
         return None
 
     @property
@@ -159,13 +176,17 @@ class Child:
         if self._process is not None and self._process.popen.poll() is None:
             self._process.popen.send_signal(number)
 
+    def use(self, words: Collection[str]) -> None:
+        """Have the next process started with these words; one that serves gives way to it."""
+        self._words = tuple(words)
+        self._vitals.in_a_row = 0
+        self._end_spare()
+        self._spare_at_ms = 0
+        self._is_outdated = self._process is not None
+
     def end(self, patience_s: float) -> None:
         """Wait for the end of the child's process; kill it when the patience is over."""
-        if self._spare is not None:
-            self._spare.popen.kill()
-            self._spare.popen.wait()
-            self._spare.close()
-            self._spare = None
+        self._end_spare()
         process = self._process
         if process is None:
             return
@@ -176,7 +197,15 @@ class Child:
             process.popen.wait()
         self._forget(process)
 
+    def _end_spare(self) -> None:
+        if self._spare is not None:
+            self._spare.popen.kill()
+            self._spare.popen.wait()
+            self._spare.close()
+            self._spare = None
+
     def _start(self) -> None:
+        self._is_outdated = False
         self._unread = b""
         self._cause = ""
         self._starts += 1
@@ -187,7 +216,7 @@ class Child:
             process = None
         is_spare = process is not None
         if process is None:
-            process = Process(self._command)
+            process = Process((*self._words, *self._arguments))
         self._process = process
         process.begin(self._starts, self._port)
         self._vitals.started(now_ms())
@@ -213,7 +242,7 @@ class Child:
 
     def _start_spare(self) -> None:
         try:
-            self._spare = Process(self._command)
+            self._spare = Process((*self._words, *self._arguments))
         except OSError as error:
             if not self._has_missed_spare:
                 log.warning("the %s has no spare, which cannot be started: %s", self.name, error)
@@ -248,6 +277,8 @@ class Supervisor:
         self, programs: Mapping[str, tuple[str, ...]], with_spare: Collection[str] = ()
     ) -> None:
         self._parent = os.getppid()
+        self._place: str | None = None
+        self._refused: set[str | None] = set()
         self._terminated = False
         self._selector = selectors.DefaultSelector()
         self._wake_in, self._wake_out = socket.socketpair()
@@ -289,11 +320,28 @@ class Supervisor:
             log.warning("the %s has ended with exit code %d", child.name, exit_code)
             if is_the_end(exit_code, has_reported_end=child.has_reported_end):
                 return 0 if exit_code == EXIT_ENDED else 1
-            if child.is_hopeless:
+            self._follow_environment()
+            if child.is_hopeless and self._place is not None:
+                log.error("the %s fails at every start in %s", child.name, self._place)
+                self._refused.add(self._place)
+                self._use(None)
+            elif child.is_hopeless:
                 story = f"the {child.name} fails at every start: {child.why(exit_code)}"
                 log_why(story, os.environ)
                 return EXIT_HOPELESS
         return None
+
+    def _follow_environment(self) -> None:
+        """Have the children run in the environment that the driver wants for them."""
+        wanted = WantedPython.read(Path.cwd())
+        if wanted is not None and wanted.place not in {self._place, *self._refused}:
+            self._use(wanted.place)
+
+    def _use(self, place: str | None) -> None:
+        self._place = place
+        os.environ.update(variables_for(place, os.environ))
+        for child in self._children:
+            child.use(words_for(place, os.environ))
 
     def _watch(self, pid_fd: int) -> None:
         self._selector.register(pid_fd, selectors.EVENT_READ)

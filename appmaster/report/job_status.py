@@ -51,7 +51,8 @@ _FULFILLED = frozenset({ContainerPhase.RUNNING, ContainerPhase.FINISHED})
 class JobIdentity:
     """The job that this AM attempt runs, and its addresses.
 
-    ``user``: YARN runs it as this user; ``host``: the AM's; empty: not known.
+    ``user``: YARN runs it as this user; ``host``: the AM's; ``python``: its environment;
+    ``version``: of homeport in that; empty: not known.
     """
 
     name: str
@@ -61,6 +62,8 @@ class JobIdentity:
     application_url: str
     user: str = ""
     host: str = ""
+    python: str = ""
+    version: str = ""
 
 
 @dataclass(slots=True)
@@ -256,6 +259,8 @@ class JobStatus:
             health=health(known).value,
             model_version=known.model_version,
             held_back=held_back,
+            python=identity.python,
+            version=identity.version,
         )
 
     def waiting(self, state: AllocatorState, reports: Iterable[HostReport]) -> ShownShortage | None:
@@ -291,6 +296,8 @@ class JobStatus:
             model_version=self._version(container),
             pid=running.pid if running else None,
             package=running.package if running else None,
+            python=running.python if running else None,
+            version=running.version if running else None,
             resource=container.resource_id,
             spare=launcher.spare if launcher else None,
             restored=started.restored if started else None,

@@ -22,6 +22,8 @@ on that evidence the AM starts a successor (safety P1). Rules:
   fetches a package that is not here (``packages``), and the permit comes again with the next
   check-in. If it cannot be fetched, or the keeper stays silent for as long as a silent AM is waited
   for, the launcher reports a stop before the start: the AM tries another host.
+* Where that package names another Python environment, the launcher itself goes on in it, between
+  two children: the same process, of that environment's code (``renewal``).
 * Everything is imported at the start, and the child's log stays open: YARN may remove both folders
   early.
 """
@@ -48,6 +50,7 @@ from homeport.container.host.exit_codes import EXIT_TERMINATED
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.packages import JobPackages
+from homeport.container.launcher.renewal import Handed, Renewable
 from homeport.container.launcher.spare import Spare
 from homeport.container.launcher.stop_reporter import StopReporter
 from homeport.job_coordinator import logs
@@ -175,17 +178,23 @@ class Launcher:
         client: CoordinatorClient,
         history: HistoryWriter | None,
         command: tuple[str, ...] = (sys.executable, "-m", _RUNNER),
+        handed: Handed | None = None,
     ) -> None:
+        """``handed``: what this process has kept of the launcher that it was; None: of none."""
         self._settings = settings
         self._client = client
         self._history = history
         self._command = command
         self._stop_reporter = StopReporter(settings.shutdown_ms)
-        self._packages = JobPackages(Path.cwd(), client.package, self._wake)
-        self._wanted: str | None = None
+        self._environment = Renewable(os.environ)
+        self._packages = JobPackages(
+            Path.cwd(), client.package, self._wake, self._environment.make_ready
+        )
+        handed = handed or Handed()
+        self._wanted = handed.package
         self._prepared: str | None = None
         self._child: _Child | None = None
-        self._ended: dict[Incarnation, Stopped] = {}
+        self._ended = {stopped.incarnation: stopped for stopped in handed.ended}
         self._report: Stopped | None = None
         self._leaving: int | None = None  # exit code, once we go as soon as the child has gone
         self._answered_ms = self._buried_ms = boot_ms()
@@ -238,6 +247,9 @@ class Launcher:
             if self._report is not None:
                 self._deliver(self._report)
                 self._report = None
+                # Before the next permit, whose lease would run meanwhile.
+                if self._packages.find(self._wanted) is not None:
+                    self._renew_for(self._wanted)
             self._stop_reporter.is_answered()
             if self._leaving is None or self._child is not None:
                 self._obey(self._check_in())
@@ -282,6 +294,8 @@ class Launcher:
                 prepared=self._prepared,
                 unprepared=self._packages.fault(self._wanted),
                 quiet_ms=self._child.process.memory.quiet_ms if self._child else None,
+                python=self._environment.python,
+                version=self._environment.version,
             )
         )
         self._answered_ms = sent_ms
@@ -320,11 +334,22 @@ class Launcher:
             self._wanted = order.package
             folder = self._packages.want(order.package)
             if folder is not None:
-                self._run_with(folder, order, incarnation)
+                if (fault := self._renew_for(order.package)) is not None:
+                    self._cannot_begin(incarnation, StopCause.NO_PACKAGE, fault)
+                else:
+                    self._run_with(folder, order, incarnation)
             elif (fault := self._packages.give_up(order.package)) is not None:
                 self._cannot_begin(incarnation, StopCause.NO_PACKAGE, fault)
             elif (fault := self._packages.unanswered(order.package)) is not None:
                 self._hold_up(incarnation, fault)
+
+    def _renew_for(self, package: str | None) -> str | None:
+        """Go on in the package's environment, if it is another one; return why that fails."""
+        if self._leaving is not None or self._fits(package):
+            return None
+        self._spare.end("the launcher changes its environment")
+        handed = Handed(package, tuple(self._ended.values()))
+        return self._environment.become(self._packages.environment(package), handed)
 
     def _hold_up(self, incarnation: Incarnation, why: str) -> None:
         """Let it wait; if that lasts, this host is cut off from the keeper or the AM."""
@@ -479,12 +504,18 @@ class Launcher:
             return
         memory = self._child.process.memory
         folder = self._packages.want(self._wanted)
-        self._spare.look_after(memory.spare, memory.spare_share_mb, folder)
-        if folder is not None and self._spare.is_prepared(folder):
+        is_ours = folder is not None and self._fits(self._wanted)
+        # Another environment's spare would not outlive the change to it.
+        own = folder if is_ours else None
+        self._spare.look_after(memory.spare, memory.spare_share_mb, own)
+        if folder is not None and (not is_ours or self._spare.is_prepared(folder)):
             self._prepared = self._wanted
         # By its place: it may have come since ``want``.
         kept = {self._child.folder, self._packages.place(self._wanted), self._spare.package}
         self._packages.keep_only(kept)
+
+    def _fits(self, package: str | None) -> bool:
+        return self._environment.is_own(self._packages.environment(package))
 
     # -- waking up
 
@@ -549,7 +580,7 @@ def main() -> int:
             settings.host,
             settings.coordinator_url,
         )
-        return Launcher(settings, client, history).run()
+        return Launcher(settings, client, history, handed=Handed.read(sys.argv)).run()
     except (HomeportError, OSError) as e:
         log.error("launcher failed: %s", e)  # noqa: TRY400 - one line says it all
         return 1

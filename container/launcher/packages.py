@@ -3,7 +3,8 @@
 YARN localises the submission's package before it starts the launcher. A thread fetches another
 package, which an order names, from the AM, so that neither lease nor check-ins wait for it. It is
 unpacked under another name, and gets its own name when it is whole: if the launcher dies meanwhile,
-a later one uses nothing of it. After a failure, the next order after a rest tries again: an order
+a later one uses nothing of it. A package that names another Python environment is here only once
+that can be used on this host. After a failure, the next order after a rest tries again: an order
 runs with its own package or not at all. After some failures in a row this host gives up, unless the
 cause is that the AM does not answer.
 """
@@ -23,6 +24,7 @@ from pathlib import Path
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.job_package import package_entries
+from homeport.job_coordinator.python_environment import place_in
 
 SUBMITTED_FOLDER = "__package"
 """The submission's: the name under which YARN localises it."""
@@ -43,15 +45,22 @@ class JobPackages:
     """Holds the packages in one folder, for one thread; a second thread of its own fetches.
 
     ``fetch``: gets the zip with that sha256 from the AM; raises HomeportError. ``on_fetched``: the
-    second thread calls it when a package is here.
+    second thread calls it when a package is here. ``make_ready``: has the environment of a package
+    on this host, None being the submission's; raises HomeportError.
     """
 
     def __init__(
-        self, folder: Path, fetch: Callable[[str], bytes], on_fetched: Callable[[], None]
+        self,
+        folder: Path,
+        fetch: Callable[[str], bytes],
+        on_fetched: Callable[[], None],
+        make_ready: Callable[[str | None], None],
     ) -> None:
         self._folder = folder
         self._fetch = fetch
         self._on_fetched = on_fetched
+        self._make_ready = make_ready
+        self._environments: dict[str | None, str | None] = {None: None}
         self._thread: threading.Thread | None = None
         self._fault: tuple[str, str] | None = None
         self._is_unanswered = False
@@ -71,6 +80,12 @@ class JobPackages:
         """Return ``place``, for PYTHONPATH; None: the package is not here."""
         folder = self.place(name)
         return folder if name is None or folder.is_dir() else None
+
+    def environment(self, name: str | None) -> str | None:
+        """Return the environment that a package names, which is here; None: the submission's."""
+        if name not in self._environments:
+            self._environments[name] = place_in(self.place(name))
+        return self._environments[name]
 
     def want(self, name: str | None) -> Path | None:
         """Return ``find``; if the package is not here, fetch it, now or after the rest."""
@@ -152,6 +167,7 @@ class JobPackages:
                     permissions = entry.external_attr >> 16 & _PERMISSIONS
                     if permissions and not entry.is_dir():
                         path.chmod(permissions)
+            self._make_ready(place_in(unfinished))
             unfinished.rename(target)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)

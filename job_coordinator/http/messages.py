@@ -28,6 +28,7 @@ _MAX_NAME = 1_000
 _ENDED_BY_FAULT = frozenset({StopCause.FAILED, StopCause.DISK_FULL, StopCause.NO_PACKAGE})
 """Causes whose last line gives the reason; that of a killed process is any line of its log."""
 _Name = Annotated[str, msgspec.Meta(max_length=_MAX_NAME)]
+_Place = Annotated[str, msgspec.Meta(max_length=4096)]
 _Package = Annotated[str, msgspec.Meta(pattern=rf"\A{PACKAGE_NAME}\Z")]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 
@@ -92,7 +93,8 @@ class CheckIn(_Message):
     ``prepared``: the last ordered package that is ready here: it is unpacked, and a spare waits
     with it. ``unprepared``: why the last ordered package is not here; None: it is here, or on its
     way. ``quiet_ms``: how long ago the running active container has committed a transaction, or
-    found that no input waits; None: it has not yet.
+    found that no input waits; None: it has not yet. ``python``, ``version``: the environment of the
+    launcher and of homeport in it; None: of 0.1, which does not report them.
     """
 
     _what = "a check-in"
@@ -108,6 +110,8 @@ class CheckIn(_Message):
     prepared: _Package | None = None
     unprepared: str | None = None
     quiet_ms: Long | None = None
+    python: _Place | None = None
+    version: _Name | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the body of ``POST /v1/check-in``."""

@@ -20,7 +20,12 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     MessageType,
 )
 from homeport.job_coordinator.coordinator_stream.reading import RecordManager
-from homeport.job_coordinator.model.job_package import MAX_BYTES, is_package_name
+from homeport.job_coordinator.model.job_package import (
+    MAX_BYTES,
+    PackageContents,
+    contents_of,
+    is_package_name,
+)
 
 _PIECE_BYTES = 96 * 1024
 """How much of the package one record has: in base64 an eighth of a topic's default limit."""
@@ -53,6 +58,15 @@ class JobPackageManager(RecordManager):
         except WireError as error:
             _LOG.warning("coordinator stream: package left out: %s", error)
             return None
+
+    def contents(self, name: str) -> PackageContents:
+        """Return what the package stands for; one that is absent or damaged for itself."""
+        data = self.read(name)
+        try:
+            return PackageContents(name) if data is None else contents_of(data)
+        except WireError as error:
+            _LOG.warning("coordinator stream: package %.12s: %s", name, error)
+            return PackageContents(name)
 
     def write(self, data: bytes, record_limit: int | None = None) -> str:
         """Write the zip ``data`` into the stream; return its name.

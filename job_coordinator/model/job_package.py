@@ -1,22 +1,26 @@
 """A package of the job's code as it reaches running containers: a zip, named by its sha256.
 
-PURE.
+It may name the Python environment that its code runs in, in the file ``ENVIRONMENT_NAME``: so one
+name stands for code and environment, in orders, records and check-ins. PURE.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import re
 import stat
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated
 
 from msgspec import Meta
 
 from homeport.config.errors import WireError, in_one_line
-from homeport.job_coordinator.model.json_values import shown
+from homeport.job_coordinator.model.json_values import compact_json, shown
 
 MAX_BYTES = 8 * 1024 * 1024
 """Of the zip: all readers of the coordinator stream read it. Libraries are for the environment of
@@ -27,7 +31,11 @@ MAX_UNPACKED_BYTES = 128 * 1024 * 1024
 
 PACKAGE_NAME = "[0-9a-f]{64}"
 """The pattern of a package's name: a SHA-256. A launcher names a folder after it."""
+ENVIRONMENT_NAME = "homeport-environment.json"
+"""The file of a package that names its environment."""
+_LONGEST_PLACE = 4096
 _ENCRYPTED = 0x1
+_ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 
 Package = Annotated[str, Meta(pattern=rf"\A{PACKAGE_NAME}\Z")]
 """A package's name, in records and in an order of an upgrade."""
@@ -119,3 +127,56 @@ def require_readable(data: bytes) -> None:
         raise WireError(f"the package cannot be unpacked: {in_one_line(error)}") from None
     if damaged is not None:
         raise WireError(f"the package has a damaged entry: {shown(damaged)}")
+
+
+@dataclass(frozen=True, slots=True)
+class PackageContents:
+    """What a package stands for.
+
+    ``code``: the sha256 of its zip without an environment. ``place``: the environment, as an
+    interpreter's absolute path on each host, or the URL of an archive of ``homeport pack``; None:
+    the submission's.
+    """
+
+    code: str
+    place: str | None = None
+
+
+def contents_of(data: bytes) -> PackageContents:
+    """Return what the zip ``data`` stands for; WireError: as ``package_entries``, or unknown."""
+    if all(entry.filename != ENVIRONMENT_NAME for entry in package_entries(data)):
+        return PackageContents(hashlib.sha256(data).hexdigest())
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return contents_from(archive.read(ENVIRONMENT_NAME))
+
+
+def contents_from(file: bytes) -> PackageContents:
+    """Return the contents in a file ``ENVIRONMENT_NAME``; WireError: it has none."""
+    try:
+        body = json.loads(file)
+        found = PackageContents(body["code"], body["python"])
+        is_sound = 0 < len(body["python"]) <= _LONGEST_PLACE and is_package_name(found.code)
+    except (ValueError, KeyError, TypeError):
+        is_sound = False
+    if not is_sound:
+        raise WireError(f"{ENVIRONMENT_NAME} names no environment: {shown(repr(file[:200]))}")
+    return found
+
+
+def with_environment(data: bytes, place: str) -> bytes:
+    """Return the zip ``data`` with another environment, or with its first one.
+
+    The same code and the same environment are the same bytes.
+    """
+    code = contents_of(data).code
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w") as new:
+        for entry in old.infolist():
+            if entry.filename != ENVIRONMENT_NAME:
+                copied = zipfile.ZipInfo(entry.filename, entry.date_time)
+                copied.compress_type = zipfile.ZIP_DEFLATED
+                copied.external_attr = entry.external_attr
+                new.writestr(copied, old.read(entry))
+        marker = zipfile.ZipInfo(ENVIRONMENT_NAME, _ENTRY_TIME)
+        new.writestr(marker, compact_json({"python": place, "code": code}))
+    return made.getvalue()

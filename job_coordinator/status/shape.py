@@ -68,6 +68,7 @@ class ShownJob(_Shown, frozen=True):
     """The job and its attempt.
 
     ``rank``: submission, application, attempt. ``coordinator``, ``leader``: standalone only.
+    ``python``: the AM's environment, an interpreter or an archive; ``version``: of homeport in it.
     ``health``: deploying, deployed, recovering or degraded.
     """
 
@@ -84,6 +85,8 @@ class ShownJob(_Shown, frozen=True):
     held_back: HeldBack | None = None
     coordinator: str | None = None
     leader: str | None = None
+    python: str | None = None
+    version: str | None = None
 
 
 class SpareReport(msgspec.Struct, frozen=True, rename={"is_ready": "ready"}):
@@ -125,7 +128,7 @@ class ShownContainer(_Shown, frozen=True):
     ``host``: where it is now, ``last_host``: where it ran last, or its home. ``lag``: records that
     a standby has not read. ``restored``: {store: {task: how}} of its last start, ``seconds``
     {phase of that: how long}. ``resource``: its YARN container. ``waits``: what it waits for,
-    by the cluster manager.
+    by the cluster manager. ``python``, ``version``: as of the job, of its launcher.
     """
 
     processor_id: Annotated[ProcessorId, about("its name in the JobModel")]
@@ -146,6 +149,8 @@ class ShownContainer(_Shown, frozen=True):
     model_version: int | None = None
     pid: Annotated[int | None, about("of its process")] = None
     package: str | None = None
+    python: str | None = None
+    version: str | None = None
     resource: str | None = None
     spare: SpareReport | None = None
     restored: Mapping[str, Mapping[str, Restored]] | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from yarn_jobs import alive
 from zipped import sha256_of, zipped
 
 from homeport.job_coordinator.http.messages import OrderKind
+from homeport.job_coordinator.model.job_package import with_environment
 from homeport.job_coordinator.model.outcomes import StopCause
 
 SECOND_VERSION = zipped({"homeport_child/__main__.py": 'print("version 2", flush=True)\n' + CHILD})
@@ -201,3 +204,59 @@ def test_a_launcher_that_is_killed_while_it_unpacks_leaves_no_half_package(
     assert fetched(launcher.folder) == [f"__package-{name}"]
     unpacked = launcher.folder / f"__package-{name}" / "many"
     assert len([*unpacked.glob("f*.py")]) == MANY_FILES
+
+
+def _environment(folder: Path) -> Path:
+    """Another interpreter, by its path."""
+    made = folder / "other-python"
+    made.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    made.chmod(0o755)
+    return made
+
+
+def test_a_launcher_goes_on_in_the_environment_of_its_package(
+    am: Am, launch: Launch, tmp_path: Path
+) -> None:
+    """The same process; what has ended here does not run again; and it goes back."""
+    python = str(_environment(tmp_path))
+    named = with_environment(SECOND_VERSION, python)
+    name = sha256_of(named)
+    am.packages[name] = named
+    launcher = launch("finish")
+    am.orders(OrderKind.RUN, FIRST)
+    assert am.report(launcher).cause is StopCause.FINISHED
+    own = am.check_ins[0].python
+    am.orders(OrderKind.RUN, SECOND, name)
+    wait_for(lambda: am.check_ins[-1].python == python, launcher)
+    before = len(am.reports)
+    am.orders(OrderKind.RUN, FIRST, name)
+    wait_for(lambda: any(r.incarnation == FIRST for r in am.reports[before:]), launcher)
+    assert {r.cause for r in am.reports if r.incarnation == FIRST} == {StopCause.FINISHED}
+    third = replace(SECOND, epoch=3)
+    am.orders(OrderKind.RUN, third)
+    wait_for(lambda: am.check_ins[-1].python == own, launcher)
+    assert said(launcher).count("goes on in") == 2
+    am.orders(OrderKind.EXIT)
+    assert launcher.process.wait(LIMIT_S) == 0
+    assert launcher.child_log.count("ready") == 1
+
+
+def test_an_environment_that_cannot_be_had_is_reported_and_changes_nothing(
+    am: Am, ready: Ready, tmp_path: Path
+) -> None:
+    """While the child works; an order to run with it is a stop before the start."""
+    broken = tmp_path / "broken-python"
+    broken.write_text("#!/bin/sh\necho no such library >&2; exit 1\n")
+    broken.chmod(0o755)
+    named = with_environment(SECOND_VERSION, str(broken))
+    name = sha256_of(named)
+    am.packages[name] = named
+    launcher, child = ready()
+    am.orders(OrderKind.WAIT, package=name)
+    fault = f"environment {broken}: no such library"
+    wait_for(lambda: am.check_ins[-1].unprepared == fault, launcher)
+    assert (am.check_ins[-1].prepared, am.check_ins[-1].running) == (None, FIRST)
+    assert fetched(launcher.folder) == []
+    os.kill(child, signal.SIGKILL)
+    am.orders(OrderKind.RUN, SECOND, name)
+    wait_for(lambda: any(r.cause is StopCause.NO_PACKAGE for r in am.reports), launcher)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from homeport.appmaster.attempt.supervision import SHORT_LIVES_LIMIT
 from homeport.appmaster.programs.supervisor import DIAGNOSTICS_NAME, EXIT_HOPELESS
 
@@ -203,3 +205,65 @@ def test_a_keeper_goes_on_without_a_spare_that_cannot_be_started(tmp_path: Path)
     code, log = _supervised(keeper, tmp_path, "keeper", refuses)
     assert code == 1
     assert log.count("the keeper has no spare, which cannot be started") == 1
+
+
+_PROGRAM = (
+    "import os, sys; from pathlib import Path\n"
+    "from homeport.appmaster.attempt.heartbeat import Heartbeat\n"
+    "from homeport.appmaster.attempt.wanted_python import WantedPython\n"
+    "beats = Heartbeat(os.environ)\n"
+    "beats.await_turn()\n"
+    "beats.start()\n"
+    "beats.send_port(7)\n"
+    "own = os.environ.get('HOMEPORT_PYTHON', '')\n"
+    "print('start', beats.starts, 'in', own or 'its own', 'on', beats.port, flush=True)\n"
+)
+
+
+def _other(folder: Path, text: str) -> str:
+    made = folder / "other-python"
+    made.write_text(f"#!/bin/sh\n{text}\n")
+    made.chmod(0o755)
+    return str(made)
+
+
+def test_children_go_on_in_the_environment_that_the_driver_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Number and port go on; a child that serves gives way once its successor is ready."""
+    monkeypatch.chdir(tmp_path)
+    other = _other(tmp_path, f'exec {sys.executable} "$@"')
+    driver = (
+        f"if beats.starts == 1: WantedPython({other!r}).write(Path.cwd()); os._exit(1)\n"
+        "import time\n"
+        "while not Path('keeper-2').exists(): time.sleep(0.05)  # the keeper makes it\n"
+        "beats.report_ended()\n"
+        "os._exit(0)\n"
+    )
+    keeper = "import time\nPath(f'keeper-{beats.starts}').touch()\nwhile True: time.sleep(60)\n"
+    programs = (
+        f"s.PROGRAMS = {{'keeper': (sys.executable, '-c', {_PROGRAM + keeper!r}),"
+        f" 'driver': (sys.executable, '-c', {_PROGRAM + driver!r})}}"
+    )
+    code, log = _supervised("", tmp_path, before=programs)
+    assert code == 0
+    assert "start 1 in its own on None" in log
+    assert log.count(f"start 2 in {other} on 7") == 2
+    assert "the keeper gives way to one of another environment" in log
+
+
+def test_an_environment_in_which_a_child_always_fails_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt goes on in the environment of the submission."""
+    monkeypatch.chdir(tmp_path)
+    other = _other(tmp_path, "exit 1")
+    driver = (
+        f"if beats.starts == 1: WantedPython({other!r}).write(Path.cwd()); os._exit(1)\n"
+        "beats.report_ended()\n"
+        "os._exit(0)\n"
+    )
+    code, log = _supervised(_PROGRAM + driver, tmp_path)
+    assert code == 0
+    assert f"the driver fails at every start in {other}" in log
+    assert f"start {SHORT_LIVES_LIMIT + 2} in its own on 7" in log

@@ -13,7 +13,6 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import pytest
 from am_attempts import jvm_of, page_of
 from confluent_kafka.admin import AdminClient, NewTopic
 from failover_scenarios import Feed
-from standby_jobs import are_apart, standby_job
+from standby_jobs import are_apart, pauses, standby_job
 from topic_records import committed
 from yarn_jobs import KEYS, PARTITIONS, Job, wait_for
 
@@ -118,16 +117,6 @@ def is_exact(job: Job, feed: Feed) -> Counter[str]:
     assert len(outputs) == job.produced.total()
     assert {len(versions) for versions in outputs.values()} == {1}
     return Counter(versions[0] for versions in outputs.values())
-
-
-def pauses(job: Job, processor: str) -> list[float]:
-    """Seconds from the last transaction of each incarnation to the first one of the next."""
-    committed_ = [e for e in job.history("transaction-committed") if e["processor_id"] == processor]
-    spans: dict[int, list[int]] = {}
-    for event in committed_:
-        spans.setdefault(event["epoch"], []).append(int(event["boot_ms"]))
-    epochs = sorted(spans)
-    return [(min(spans[after]) - max(spans[before])) / 1000 for before, after in pairwise(epochs)]
 
 
 def packages_of(job: Job) -> dict[str, str | None]:

@@ -100,6 +100,8 @@ CHECK_IN = CheckIn(
     prepared=OTHER,
     unprepared="No space left on device",
     quiet_ms=12,
+    python="/opt/homeport/bin/python",
+    version="0.2.0",
 )
 TAIL = Restored(RestoreKind.TAIL, 5, 9, 5)
 REFUSED = Restored(RestoreKind.FULL, None, None, 10, "it was stale", "stale", 7)
@@ -141,6 +143,8 @@ STATUS = ShownStatus(
         held_back=HeldBack(ms=12, unheard=("0@3",)),
         coordinator="zookeeper",
         leader="1-é",
+        python="/opt/homeport/bin/python",
+        version="0.2.0",
     ),
     coordinator_url="http://nm1:1/",
     application_url="http://rm:8088/proxy/1/",
@@ -162,6 +166,8 @@ STATUS = ShownStatus(
             model_version=7,
             pid=77,
             package=PACKAGE,
+            python="/opt/homeport/bin/python",
+            version="0.2.0",
             resource="container_1700000000000_0001_01_000002",
             spare=SpareReport("warm", is_ready=True),
             restored={"s": {"Partition 0": TAIL}},

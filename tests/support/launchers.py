@@ -179,7 +179,7 @@ class Running:
             "import os, sys; from homeport.container.launcher import launcher as l\n"
             "real = l.Launcher.__init__\n"
             "command = (sys.executable, '-m', 'homeport_child')\n"
-            "l.Launcher.__init__ = lambda s, a, b, c: real(s, a, b, c, command)\n"
+            "l.Launcher.__init__ = lambda s, a, b, c, **kept: real(s, a, b, c, command, **kept)\n"
             "sys.exit(l.main())\n"
         )
         log = os.open(folder / "launcher.log", os.O_WRONLY | os.O_CREAT, 0o644)

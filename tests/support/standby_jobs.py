@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,13 @@ def published(job: Job) -> Counter[str]:
 def chosen(job: Job, active: str = "0") -> list[str | None]:
     """The standby of each choice for the active, by the history; None: a choice of no standby."""
     return [e["standby"] for e in job.history("failover-decided") if e["active"] == active]
+
+
+def pauses(job: Job, processor: str) -> list[float]:
+    """Seconds from the last transaction of each incarnation to the first one of the next."""
+    committed_ = [e for e in job.history("transaction-committed") if e["processor_id"] == processor]
+    spans: dict[int, list[int]] = {}
+    for event in committed_:
+        spans.setdefault(event["epoch"], []).append(int(event["boot_ms"]))
+    epochs = sorted(spans)
+    return [(min(spans[after]) - max(spans[before])) / 1000 for before, after in pairwise(epochs)]

@@ -207,6 +207,11 @@ class Upgrades(Rollout):
         """Return the package for the next permit of the processor; None: the submission's."""
         return None if self._state is None else self._state.wanted(processor_id)
 
+    @property
+    def left(self) -> str | None:
+        """The package that is left once an upgrade is over; while it is under way, from before."""
+        return None if self._state is None else self._state.left
+
     def heard(self, news: StreamNews) -> None:
         """Note the present content of the coordinator stream."""
         self._news, self._orders = news, news.upgrade

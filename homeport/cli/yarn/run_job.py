@@ -92,8 +92,9 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
     """Submit the job, whose configuration is valid; return when its AM answers.
 
     Prints id and URLs. ``reset_state``: whatever state and input positions it has are thrown
-    away before. ``other_package``: it may have other code than the last upgrade has left it
-    with. HomeportError: refused, in which case nothing has been written, or failed.
+    away before. ``other_package``: it may have other code, or another environment, than the last
+    upgrade has left it with. HomeportError: refused, in which case nothing has been written, or
+    failed.
     """
     job = with_written_keys(job)
     config = job.config
@@ -110,7 +111,7 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
         require_fit(config, facts, job.yarn.url)
         with prepared(path, files) as package:
             digest = digest_of(package)
-            state_check.check_package(job, digest, is_other_meant=other_package)
+            state_check.check_package(job, digest, python, is_other_meant=other_package)
             imports = package.import_path
             forms = preflight.check_classes(config, python, imports, note, schemas)
             preflight.check_own_groupers(config, python, imports)
@@ -387,7 +388,7 @@ app = new_app()
     reset_state=typer.Option(OPTION, help="With run: begin with no state and no input position."),
     other_package=typer.Option(
         state_check.OTHER_PACKAGE,
-        help="With run: submit yarn.package.path although the last upgrade left other code.",
+        help="With run: submit although the last upgrade left other code or another environment.",
     ),
     allow_unknown_keys=typer.Option(ALLOW, help=f"With run: {ALLOWED}"),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from homeport.appmaster.environment.job_python import JobPython
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.upgrade.messages import in_brief
 from homeport.cli.options import note, warn
@@ -43,6 +44,7 @@ from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.repartition_topics import RepartitionTopics
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.recorded_model import model_messages
 from homeport.job_coordinator.metadata.state_facts import (
     ChangelogPartitionManager,
@@ -54,6 +56,7 @@ from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.upgrade import UpgradeState
 from homeport.job_coordinator.planning.next_model import counts_now, previous_assignment
+from homeport.job_coordinator.python_environment import is_same
 
 OTHER_PACKAGE = "--other-package"
 
@@ -129,40 +132,54 @@ def require_unchanged(stream: CoordinatorStream, config: Config) -> None:
         require_same_tasks(running, before, model)
 
 
-def check_package(job: Job, package: str, *, is_other_meant: bool) -> None:
-    """Require that the job gets the code of its last upgrade, or that other code is meant.
+def check_package(job: Job, package: str, python: JobPython, *, is_other_meant: bool) -> None:
+    """Require the code and environment of the job's last upgrade, or that others are meant.
 
-    ``package``: the sha256 of the package to submit.
+    ``package``: the sha256 of the package to submit; ``python``: the environment.
     """
     if not job.has_stream():
         return
     with job.stream() as store:
         state = UpgradeManager(store).last_state()
-    rule = None if state is None else other_package(state, package)
-    if rule is None:
-        return
-    if not is_other_meant:
-        key = keys.YARN_PACKAGE_PATH
-        remedy = f"let it name the code of the upgrade; {OTHER_PACKAGE} if other code is meant"
-        raise key.error(key.read(job.config), rule, remedy)
-    note(f"note: {rule}")
+        packages = JobPackageManager(store)
+        errors = [] if state is None else _others(state, packages, package, python, job.config)
+    for error in errors:
+        if not is_other_meant:
+            raise error
+        note(f"note: {error.rule}")
 
 
-def other_package(state: UpgradeState, package: str) -> str | None:
-    """Return why ``package`` is not what the job ran last; None: it is, or may be.
+def _others(
+    state: UpgradeState,
+    packages: JobPackageManager,
+    package: str,
+    python: JobPython,
+    config: Config,
+) -> list[ConfigError]:
+    """Return what differs from what the job ran last.
 
-    Any package may replace one that no upgrade has brought.
+    Anything may replace what no upgrade has brought.
     """
     is_over = state.phase.is_final
-    ran = (state.left,) if is_over else (state.package, state.previous)
-    if package in ran or None in ran:
-        return None
-    names = " and ".join(in_brief(name) for name in ran)
+    names = (state.left,) if is_over else (state.package, state.previous)
+    ran = [packages.contents(name) for name in names if name is not None]
+    if len(ran) < len(names):
+        return []
     how = "has left the job with" if is_over else f"({state.phase.value}) was under way between"
-    return (
-        f"it is package {in_brief(package)}, and the last upgrade, in {state.application}, {how} "
-        f"{names}"
-    )
+    last = f"the last upgrade, in {state.application}, {how}"
+    unless = f"{OTHER_PACKAGE} if other code is meant"
+    found = []
+    if package not in {contents.code for contents in ran}:
+        key, codes = keys.YARN_PACKAGE_PATH, " and ".join(in_brief(c.code) for c in ran)
+        rule = f"it is package {in_brief(package)}, and {last} {codes}"
+        remedy = f"let it name the code of the upgrade; {unless}"
+        found.append(key.error(key.read(config), rule, remedy))
+    places = [contents.place for contents in ran if contents.place is not None]
+    if len(places) == len(ran) and not any(is_same(place, python.value) for place in places):
+        rule = f"{last} environment {' and '.join(places)}"
+        remedy = f"name that one; {OTHER_PACKAGE} if another one is meant"
+        found.append(ConfigError(python.key, python.value, rule, remedy))
+    return found
 
 
 _STAMP_BYTES = 256

@@ -1,7 +1,8 @@
-"""``homeport upgrade``: the running job gets new code, one container after the other.
+"""``homeport upgrade``: the running job gets new code, or a new Python environment with homeport.
 
-The package and the order are records of the coordinator stream: what follows goes on when this
-command, or the AM, dies. Everything that can be refused is refused before anything is written.
+One container after the other has it. Code and environment are one package; package and order are
+records of the coordinator stream: what follows goes on when this command, or the AM, dies.
+Everything that can be refused is refused before anything is written.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import typer
 
-from homeport.appmaster.environment.job_python import job_python
+from homeport.appmaster.environment.job_python import JobPython, job_python, published
 from homeport.appmaster.upgrade.messages import end, in_brief, steps
 from homeport.appmaster.upgrade.observed import ContainerSeen, in_order
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
@@ -30,7 +31,7 @@ from homeport.config.declarations.operators_file import require_own_code, with_o
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.pipeline_section import PipelineConfig
-from homeport.config.settings.sections import ClusterManagerConfig
+from homeport.config.settings.sections import ClusterManagerConfig, YarnConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -39,7 +40,13 @@ from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
-from homeport.job_coordinator.model.job_package import require_readable
+from homeport.job_coordinator.model.job_package import (
+    ENVIRONMENT_NAME,
+    PackageContents,
+    contents_of,
+    require_readable,
+    with_environment,
+)
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
@@ -47,6 +54,7 @@ from homeport.job_coordinator.model.upgrade import (
     UpgradePhase,
     UpgradeState,
 )
+from homeport.job_coordinator.python_environment import is_archive, is_same, require_starts
 from homeport.job_coordinator.status.host_drain import left_on_drained_hosts
 from homeport.job_coordinator.status.shape import Phase, ShownStatus
 
@@ -57,9 +65,13 @@ _EPILOG = """\
 Examples:
   homeport upgrade --package build/new --config-path=my.properties
   homeport upgrade --package build/new.zip --dry-run --config-path=my.properties
+  homeport upgrade --environment /opt/homeport-2/bin/python --config-path=my.properties
   homeport upgrade --undo --config-path=my.properties
 """
-_OPTION = "--package"
+_WHAT = "name a package, an environment or both, or --undo"
+_OPTION, _ENVIRONMENT = "--package", "--environment"
+_STARTS = "homeport.container.launcher.launcher, homeport.appmaster.programs.application_master"
+"""What hosts start in an environment."""
 _LONGEST_MS = 86_400_000
 _REMEDY = "start it with run-job, whose yarn.package.path names the new code, or try again"
 _ROLLING = (
@@ -76,49 +88,48 @@ _ROLLING = (
         help="How long each container is watched before the next one gets the code.",
     ),
     package="Folder, zip or tar.gz with the new code, or its URL, as of hdfs:.",
-    undo="All go back to the code from before the last upgrade.",
+    environment="Interpreter that each host has, or archive of homeport pack, or its URL.",
+    undo="All go back to the code and environment from before the last upgrade.",
     dry_run="Check, show the order; change nothing.",
 )
 def upgrade(
     *,
     given: Given,
     package: str | None = None,
+    environment: str | None = None,
     watch_ms: int = 60_000,
     undo: bool = False,
     dry_run: bool = False,
     no_wait: NoWait = False,
 ) -> None:
-    """Gives the running job new code, container by container; a failure takes it back by itself.
+    """Gives the running job new code or a new environment; a failure takes it back by itself.
 
-    Standbys get it before their active container. Each is restarted on its host once its launcher
-    has the code ready, and watched; one failure of the new code, or a lag that stays, and all go
-    back. Ends with exit code 0 when all run the new code, with 1 when they went back or nothing was
-    begun, with 3 when Kafka or the AM has not answered for minutes: the upgrade goes on without it.
+    One container after the other gets it, standbys before their active container. Each is restarted
+    on its host once its launcher has it ready, and watched; one failure of it, or a lag that stays,
+    and all go back. The AM follows when all containers run in a new environment. Ends with exit
+    code 0 when all run what is new, with 1 when they went back or nothing was begun, with 3 when
+    Kafka or the AM has not answered for minutes: the upgrade goes on without it.
     """
-    if undo is (package is not None):
-        raise ConfigError(_OPTION, package, "name a package, or --undo", "give one of the two")
+    if undo is not (package is environment is None):
+        raise ConfigError(_OPTION, package, _WHAT, "give one of these")
     with open_job(given) as job:
         job.require_on_yarn("upgrade", _ROLLING)
         running = job.require_running(_REMEDY)
         status, application = running.client.status(), running.application
-        upgrades = UpgradeManager(job.stream)
         for line in left_on_drained_hosts(status):
             note(line)
-        if package is None:
-            order = order_back(upgrades.state(application), upgrades.orders(application))
-            lines = [f"takes back the upgrade to package {in_brief(order.package)}"]
-            messages = [UpgradeManager.order_message(order)]
-        else:
-            order, messages = _order(job, application, package, watch_ms)
-            lines = plan(order, status)
+        require_knows(status, environment)
+        asked = _Asked(package, environment, watch_ms, may_upload=not dry_run)
+        place, order, messages = _ordered(job, application, None if undo else asked)
+        back = [f"takes back the upgrade to package {in_brief(order.package)}"]
+        lines = back if undo else plan(order, status, place)
         if dry_run:
             print("\n".join(lines))
             return
         # The check of the classes has taken its time.
         job.stream.catch_up()
-        if package is not None:
-            state, orders = upgrades.state(application), upgrades.orders(application)
-            require_free(state, orders, order.package)
+        if not undo:
+            _require_still_free(job.stream, order)
         write_order(job.stream, messages)
         note(f"asked of {running}: {lines[0]}")
         if no_wait:
@@ -128,17 +139,47 @@ def upgrade(
     if ended.phase is UpgradePhase.GONE_BACK and not undo:
         raise HomeportError(end(ended))
     print(end(ended))
+    _remind(place)
 
 
 # ----------------------------------------------------------------------------- what is refused
 
 
-def require_upgradable(config: Config) -> None:
+def _remind(place: str | None) -> None:
+    if place is not None:
+        note(f"{_key(place)} must name {place} for the next deployment")
+
+
+def require_knows(status: ShownStatus, environment: str | None) -> None:
+    """Require that the running AM knows environments, if one is given: that of 0.1 does not."""
+    if environment is not None and status.job.version is None:
+        raise ConfigError(
+            _ENVIRONMENT,
+            environment,
+            "the job's AM is of a version that cannot change its environment",
+            "end the job (run-job --operation=kill) and run-job it with the new one: it keeps its "
+            "state",
+        )
+
+
+def require_upgradable(config: Config, *, is_other_code: bool = True) -> None:
     """Require that a job of this configuration can get other code while it runs.
 
-    ConfigError: it has none of its own; its AM runs some of it; or a single failure would end a
-    container.
+    ``is_other_code``: False: only its environment changes. ConfigError: it has none of its own; its
+    AM runs some of it; or a single failure would end a container.
     """
+    if is_other_code:
+        _require_code(config)
+    retries = ClusterManagerConfig.of(config).retry_count
+    if retries == 0:
+        raise keys.CONTAINER_RETRY_COUNT.error(
+            "0",
+            "the first failure of the new code would give its container up, and nothing go back",
+            "set it to 1 or more; the running job takes it at once",
+        )
+
+
+def _require_code(config: Config) -> None:
     pipeline = PipelineConfig.of(config)
     if pipeline is not None and not pipeline.needs_package:
         raise ConfigError(
@@ -154,13 +195,6 @@ def require_upgradable(config: Config) -> None:
                 "the AM runs the job's own grouper, and its code is that of the deployment",
                 "deploy the new package with run-job",
             )
-    retries = ClusterManagerConfig.of(config).retry_count
-    if retries == 0:
-        raise keys.CONTAINER_RETRY_COUNT.error(
-            "0",
-            "the first failure of the new code would give its container up, and nothing go back",
-            "set it to 1 or more; the running job takes it at once",
-        )
 
 
 def require_free(
@@ -187,6 +221,12 @@ def require_free(
         raise ConfigError(_OPTION, package, "the job runs this package", "name another one")
 
 
+def _require_still_free(stream: CoordinatorStream, order: UpgradeOrder) -> None:
+    upgrades = UpgradeManager(stream)
+    state, orders = upgrades.state(order.application), upgrades.orders(order.application)
+    require_free(state, orders, order.package)
+
+
 def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrder:
     """Return the order to take back the upgrade under way, else the ordered, else the last one.
 
@@ -210,36 +250,138 @@ def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrde
     return UpgradeOrder(state.id, state.application, state.package, state.watch_ms, back)
 
 
-def _checked_package(job: JobView, application: str, named: str) -> bytes:
-    """Return the zip of the package, whose classes can be used."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the job is to have.
+
+    ``package``: None: the code stays. ``environment``: None: that stays. ``may_upload``: whether
+    an archive may go to the cluster's file system; else its name here stands for it.
+    """
+
+    package: str | None
+    environment: str | None
+    watch_ms: int = 60_000
+    may_upload: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A package that may be ordered: its zip, and the environment that it names; None: none."""
+
+    data: bytes
+    place: str | None
+
+
+def _checked(job: JobView, application: str, asked: _Asked) -> _Checked:
+    """Return the package, whose classes can be used in its environment."""
+    named, environment = asked.package, asked.environment
     # This machine runs the interpreter and imports the classes of its operator's file alone.
     config = with_own_places(job.recorded_config(), job.given)
     require_own_code(config, job.given)
-    require_upgradable(config)
+    require_upgradable(config, is_other_code=named is not None)
     upgrades = UpgradeManager(job.stream)
     state, orders = upgrades.state(application), upgrades.orders(application)
     require_free(state, orders)
     require_way_back(job.stream, state)
+    running = _running(job.stream, state, upgrades.submitted(application))
     files = partial(hadoop_files, os.environ, kerberos_login(config))
-    python = job_python(config, os.environ, files, note)
     try:
-        with prepared(package_path(named), files) as package:
+        python = job_python(with_python(config, environment), os.environ, files, note)
+        if environment is not None:
+            _require_starts(python, environment)
+        else:
+            require_same_python(python, running.place)
+        code = YarnConfig.of(job.given).package_path if named is None else named
+        with prepared(package_path(code, may_be_none=named is None), files) as package:
             data = zipped(package)
             require_readable(data)
-            require_free(state, orders, package_name(data), upgrades.submitted(application))
+            if contents_of(data).place is not None:
+                raise WireError(f"it has a file {ENVIRONMENT_NAME}")
+            if named is None:
+                require_same_code(code, package_name(data), running.code)
+            if environment is None or is_same(running.place or "", python.value):
+                require_free(None, UpgradeOrders(), package_name(data), running.code)
             schemas = StateFactManager(job.stream).schemas()
-            preflight.check_classes(
-                config, python, package.import_path, note, schemas, has_way_back=True
-            )
+            imports = package.import_path
+            preflight.check_classes(config, python, imports, note, schemas, has_way_back=True)
     except WireError as error:
         rule = f"{error}"
         remedy = "pack the code alone; libraries are for yarn.python.archive (homeport pack)"
         raise ConfigError(_OPTION, named, rule, remedy) from None
     except ConfigError as error:
-        if error.key != keys.YARN_PACKAGE_PATH.name:
+        option = _given(named, environment).get(error.key)
+        if option is None:
             raise
-        raise ConfigError(_OPTION, named, error.rule, error.remedy) from None
-    return data
+        raise ConfigError(*option, error.rule, error.remedy) from None
+    if environment is None and running.place is None:
+        return _Checked(data, None)
+    if asked.may_upload:
+        python = published(python, files, note)
+    place = python.node.archive or python.value
+    return _Checked(with_environment(data, place), place)
+
+
+def _running(
+    stream: CoordinatorStream, state: UpgradeState | None, submitted: str | None
+) -> PackageContents:
+    """Return what the job runs; the code is empty where that is not known.
+
+    ``submitted``: the package of the submission.
+    """
+    left = submitted if state is None or state.left is None else state.left
+    return PackageContents("") if left is None else JobPackageManager(stream).contents(left)
+
+
+def _given(named: str | None, environment: str | None) -> dict[str, tuple[str, str]]:
+    """Return {key: the option that stands for it here, and its value}."""
+    pythons = (keys.YARN_PYTHON_EXECUTABLE.name, keys.YARN_PYTHON_ARCHIVE.name)
+    options = {} if named is None else {keys.YARN_PACKAGE_PATH.name: (_OPTION, named)}
+    if environment is not None:
+        options |= dict.fromkeys(pythons, (_ENVIRONMENT, environment))
+    return options
+
+
+def with_python(config: Config, environment: str | None) -> Config:
+    """Return the configuration with that environment; None: its own."""
+    if environment is None:
+        return config
+    other = {keys.YARN_PYTHON_EXECUTABLE.name, keys.YARN_PYTHON_ARCHIVE.name}
+    kept = {key: value for key, value in config.items() if key not in other}
+    return Config({**kept, _key(environment): environment})
+
+
+def _key(environment: str) -> str:
+    key = keys.YARN_PYTHON_ARCHIVE if is_archive(environment) else keys.YARN_PYTHON_EXECUTABLE
+    return key.name
+
+
+def _require_starts(python: JobPython, environment: str) -> None:
+    try:
+        require_starts(python.here, environment, _STARTS)
+    except HomeportError as error:
+        rule = f"homeport does not start in it ({error})"
+        remedy = "name an environment that has homeport of this version or a later one"
+        raise ConfigError(_ENVIRONMENT, environment, rule, remedy) from None
+
+
+def require_same_python(python: JobPython, place: str | None) -> None:
+    """Require that the operator's file names the environment that the last upgrade has left.
+
+    ``place``: None: that of the submission, which is not known.
+    """
+    if place is not None and not is_same(place, python.value):
+        rule = f"the last upgrade has left the job in environment {place}"
+        raise ConfigError(python.key, python.value, rule, f"let {_key(place)} name that one")
+
+
+def require_same_code(path: str | None, code: str, runs: str) -> None:
+    """Require that the code at ``path`` is what the job runs, by their sha256; empty: not known."""
+    if runs not in {"", code}:
+        raise keys.YARN_PACKAGE_PATH.error(
+            path,
+            f"it is package {in_brief(code)}, and the job runs {in_brief(runs)}",
+            "let it name the code that the job runs, or give the new code by --package, too",
+        )
 
 
 def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> None:
@@ -258,14 +400,20 @@ def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> N
 # ----------------------------------------------------------------------------- what is written
 
 
-def _order(
-    job: JobView, application: str, package: str, watch_ms: int
-) -> tuple[UpgradeOrder, list[CoordinatorStreamMessage]]:
-    data = _checked_package(job, application, package)
-    order = UpgradeOrder(str(uuid.uuid4()), application, package_name(data), watch_ms)
+def _ordered(
+    job: JobView, application: str, asked: _Asked | None
+) -> tuple[str | None, UpgradeOrder, list[CoordinatorStreamMessage]]:
+    """Return environment, order and records of an upgrade; ``asked``: None: of the way back."""
+    if asked is None:
+        upgrades = UpgradeManager(job.stream)
+        order = order_back(upgrades.state(application), upgrades.orders(application))
+        return None, order, [UpgradeManager.order_message(order)]
+    checked = _checked(job, application, asked)
+    name = package_name(checked.data)
+    order = UpgradeOrder(str(uuid.uuid4()), application, name, asked.watch_ms)
     system, named = stream_place(job.given)
     limit = record_limit(system, named.coordinator_topic)
-    return order, package_messages(job.stream, order, data, limit)
+    return checked.place, order, package_messages(job.stream, order, checked.data, limit)
 
 
 def package_messages(
@@ -289,12 +437,16 @@ def package_messages(
 # ----------------------------------------------------------------------------- what is shown
 
 
-def plan(order: UpgradeOrder, status: ShownStatus) -> list[str]:
-    """Return the order of the processors, and how long the upgrade takes at least."""
+def plan(order: UpgradeOrder, status: ShownStatus, place: str | None = None) -> list[str]:
+    """Return the order of the processors, and how long the upgrade takes at least.
+
+    ``place``: the environment that the package names; None: none.
+    """
+    named = "" if place is None else f" in environment {place}"
     names = [c.processor_id for c in in_order(containers(status))]
     least_s = len(names) * order.watch_ms / 1000
     return [
-        f"package {in_brief(order.package)}: classes checked",
+        f"package {in_brief(order.package)}{named}: classes checked",
         f"order: {', '.join(names)}",
         f"at least {least_s:g} s, as each is watched for {order.watch_ms / 1000:g} s",
     ]

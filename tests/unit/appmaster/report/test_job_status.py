@@ -50,7 +50,7 @@ from tests.unit.appmaster.allocation.conftest import SETTINGS
 P0, NM1, R1 = ProcessorId("0"), Host("nm1"), ResourceId("container_1_1_01_000002")
 FIRST = Incarnation(P0, 1)
 IDENTITY = JobIdentity(
-    "j", "1", Rank(3, "application_1_0001", 2), 10, "http://rm/proxy/a/", "", "nm7"
+    "j", "1", Rank(3, "application_1_0001", 2), 10, "http://rm/proxy/a/", "", "nm7", "/p", "0.2.0"
 )
 
 
@@ -130,6 +130,8 @@ def test_a_running_job_is_shown_in_full(world: World) -> None:
         "held_back": {"ms": 13_200, "unheard": ["0@4"]},
         "coordinator": None,
         "leader": None,
+        "python": "/p",
+        "version": "0.2.0",
     }
     assert body["coordinator_url"] == "http://am/"
     assert body["hosts"] == ["nm1"]

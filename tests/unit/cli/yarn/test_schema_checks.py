@@ -18,7 +18,7 @@ from homeport.cli.host.check_classes import main
 from homeport.cli.job.job_view import JobView
 from homeport.cli.yarn import preflight
 from homeport.cli.yarn.state_check import announce
-from homeport.cli.yarn.upgrade_command import _checked_package
+from homeport.cli.yarn.upgrade_command import _Asked, _checked
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.config.settings.serde_names import SchemaSerde
@@ -124,7 +124,7 @@ def test_an_upgrade_whose_code_has_no_way_back_is_refused_at_its_beginning(
 
     def upgraded(schema: str) -> None:
         view = JobView(CONFIG, "topic", stream, None)
-        _checked_package(view, "app", str(_package(tmp_path, schema)))
+        _checked(view, "app", _Asked(str(_package(tmp_path, schema)), None))
 
     upgraded(A)
     upgraded(_schema(("n", "int"), ("m", "int"), default=0))

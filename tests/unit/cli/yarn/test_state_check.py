@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from jobs_at_hand import job_at_hand
 from small_jobs import KEYS, store_keys
 from stream_in_memory import InMemoryCoordinatorStream
+from zipped import sha256_of, zipped
 
+from homeport.appmaster.environment.job_python import JobPython
+from homeport.appmaster.yarn.submission import NodePython
 from homeport.cli.yarn import state_check
 from homeport.cli.yarn.job import Job
-from homeport.cli.yarn.state_check import (
-    check_package,
-    check_record_sizes,
-    other_package,
-    require_unchanged,
-)
+from homeport.cli.yarn.state_check import check_package, check_record_sizes, require_unchanged
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import TaskConfig
@@ -24,9 +23,11 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream, SystemStreamPartition
+from homeport.job_coordinator.model.job_package import with_environment
 from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState
 
 NEW, OLD, OTHER = "ab" * 32, "cd" * 32, "ef" * 32
@@ -35,9 +36,15 @@ GONE = replace(DONE, phase=UpgradePhase.GONE_BACK)
 FORWARD = replace(DONE, phase=UpgradePhase.FORWARD, previous=OLD)
 
 
-def _job(state: UpgradeState | None) -> Job:
+CODE = zipped({"m.py": "1"})
+PYTHON = JobPython(NodePython.installed("/p"), ("/p",), "yarn.python.executable", "/p")
+
+
+def _job(state: UpgradeState | None, *packages: bytes) -> Job:
     """A job of the folder ``old`` whose coordinator stream has a record of an upgrade, or none."""
     stream = InMemoryCoordinatorStream()
+    for package in packages:
+        JobPackageManager(stream).write(package)
     stream.write([UpgradeManager.state_message(state)] if state else [])
     return job_at_hand(Config({"yarn.package.path": "old"}), stream)
 
@@ -58,7 +65,7 @@ def test_the_code_that_the_job_ran_may_be_submitted(
     state: UpgradeState | None, package: str
 ) -> None:
     """And any, where none of an upgrade's ran last: to submit new code is no accident."""
-    check_package(_job(state), package, is_other_meant=False)
+    check_package(_job(state), package, PYTHON, is_other_meant=False)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +83,39 @@ def test_other_code_is_no_accident(
     rule = f"it is package efefefefefef, and the last upgrade, in application_1_1, {how}"
     remedy = "let it name the code of the upgrade; --other-package if other code is meant"
     with pytest.raises(ConfigError, match=f"^yarn.package.path = 'old': {rule}; {remedy}$"):
-        check_package(_job(state), OTHER, is_other_meant=False)
-    check_package(_job(state), OTHER, is_other_meant=True)
-    found = other_package(state, OTHER)
-    assert capsys.readouterr().err == f"note: {found}\n"
+        check_package(_job(state), OTHER, PYTHON, is_other_meant=False)
+    check_package(_job(state), OTHER, PYTHON, is_other_meant=True)
+    assert re.fullmatch(f"note: {rule}\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("left", "submitted"),
+    [("/p", "/p"), ("hdfs://nn/e/homeport-1.tar.gz", "build/homeport-1.tar.gz")],
+)
+def test_the_environment_that_an_upgrade_has_left_may_be_submitted(
+    left: str, submitted: str
+) -> None:
+    """With the code of the zip without it; archives are named by their content."""
+    package = with_environment(CODE, left)
+    job = _job(replace(DONE, package=sha256_of(package)), package)
+    check_package(job, sha256_of(CODE), replace(PYTHON, value=submitted), is_other_meant=False)
+
+
+def test_another_environment_is_no_accident(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line names both, the key and the option; with it, a note alone."""
+    package = with_environment(CODE, "/q")
+    job = _job(replace(DONE, package=sha256_of(package)), package)
+    rule = "the last upgrade, in application_1_1, has left the job with environment /q"
+    line = f"^yarn.python.executable = '/p': {rule}; name that one; --other-package if"
+    with pytest.raises(ConfigError, match=line):
+        check_package(job, sha256_of(CODE), PYTHON, is_other_meant=False)
+    check_package(job, sha256_of(CODE), PYTHON, is_other_meant=True)
+    assert capsys.readouterr().err == f"note: {rule}\n"
 
 
 def test_a_job_that_is_new_may_have_any_code() -> None:
     """It has no coordinator stream yet."""
-    check_package(job_at_hand(Config()), OTHER, is_other_meant=False)
+    check_package(job_at_hand(Config()), OTHER, PYTHON, is_other_meant=False)
 
 
 GROUPER = "job.systemstreampartition.grouper.factory"

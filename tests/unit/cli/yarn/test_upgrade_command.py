@@ -16,7 +16,7 @@ from statuses import status_of
 from stream_in_memory import InMemoryCoordinatorStream
 from zipped import zipped as zipped_of
 
-from homeport.appmaster.environment.job_python import JobPython
+from homeport.appmaster.environment.job_python import JobPython, interpreter
 from homeport.appmaster.yarn.hadoop_files import HadoopFiles
 from homeport.appmaster.yarn.job_package import (
     digest_of,
@@ -26,14 +26,16 @@ from homeport.appmaster.yarn.job_package import (
     zipped,
 )
 from homeport.cli.job.job_view import JobView
-from homeport.cli.yarn import preflight
+from homeport.cli.yarn import preflight, upgrade_command
 from homeport.cli.yarn.upgrade_command import (
     Progress,
-    _checked_package,
+    _Asked,
+    _checked,
     order_back,
     package_messages,
     plan,
     require_free,
+    require_knows,
     require_pending,
     require_upgradable,
     require_way_back,
@@ -44,6 +46,12 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_package import (
+    ENVIRONMENT_NAME,
+    PackageContents,
+    contents_of,
+    with_environment,
+)
 from homeport.job_coordinator.model.upgrade import (
     UpgradeDirection,
     UpgradeOrder,
@@ -211,7 +219,10 @@ FILE = Config(KEYS)
 
 
 def _asked(
-    recorded: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+    recorded: dict[str, str],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: str | None = None,
 ) -> list[tuple[Config, JobPython]]:
     """What the classes of the package are checked with, where the stream says ``recorded`` too."""
     asked: list[tuple[Config, JobPython]] = []
@@ -223,8 +234,101 @@ def _asked(
     stream = InMemoryCoordinatorStream()
     stream.write([wire.set_config(*item) for item in {**FILE, **recorded}.items()])
     stream.catch_up()
-    _checked_package(JobView(FILE, "topic", stream, None), "app", str(folder))
+    _checked(JobView(FILE, "topic", stream, None), "app", _Asked(str(folder), environment))
     return asked
+
+
+def _upgradable(folder: Path, monkeypatch: pytest.MonkeyPatch, *left: bytes) -> JobView:
+    """A job of code in ``folder``, which ``left`` an upgrade has, if there was one."""
+    monkeypatch.setattr(preflight, "check_classes", lambda *_, **__: None)
+    monkeypatch.setattr(upgrade_command, "_require_starts", lambda *_: None)
+    folder.mkdir()
+    (folder / "m.py").write_text("class C: pass\n")
+    file = FILE.merged({"yarn.package.path": str(folder)})
+    stream = InMemoryCoordinatorStream()
+    stream.write([wire.set_config(*item) for item in file.items()])
+    for package in left:
+        name = JobPackageManager(stream).write(package)
+        stream.write([UpgradeManager.state_message(replace(DONE, package=name, previous=None))])
+    stream.catch_up()
+    return JobView(file, "topic", stream, None)
+
+
+def _code(folder: Path) -> bytes:
+    with prepared(folder, _no_files) as package:
+        return zipped(package)
+
+
+def test_an_environment_comes_with_the_code_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One package names both; it is the same for the same two."""
+    view = _upgradable(tmp_path / "p", monkeypatch)
+    checked = _checked(view, "app", _Asked(None, sys.executable))
+    assert contents_of(checked.data) == PackageContents(
+        package_name(_code(tmp_path / "p")), sys.executable
+    )
+    assert checked == _checked(view, "app", _Asked(str(tmp_path / "p"), sys.executable))
+    with pytest.raises(ConfigError, match=r"^--environment = '/none': there is no such file"):
+        _checked(view, "app", _Asked(None, "/none"))
+
+
+def test_an_environment_alone_needs_the_code_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other code would come with it in silence; with --package it is meant."""
+    other = zipped_of({"m.py": "class C: ...\n"})
+    view = _upgradable(tmp_path / "p", monkeypatch, with_environment(other, "/e"))
+    with pytest.raises(ConfigError, match=r"^yarn.package.path = .*and the job runs"):
+        _checked(view, "app", _Asked(None, sys.executable))
+    assert (
+        _checked(view, "app", _Asked(str(tmp_path / "p"), sys.executable)).place == sys.executable
+    )
+
+
+def test_an_environment_stays_where_new_code_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator's file must name it: this machine runs no interpreter of the stream's."""
+    other = zipped_of({"m.py": "class C: ...\n"})
+    for left, is_named in ((sys.executable, True), ("/e", False)):
+        name = "named" if is_named else "other"
+        view = _upgradable(tmp_path / name, monkeypatch, with_environment(other, left))
+        if is_named:
+            assert _checked(view, "app", _Asked(str(tmp_path / name), None)).place == sys.executable
+        else:
+            with pytest.raises(ConfigError, match=r"^yarn.python.executable = .*environment /e;"):
+                _checked(view, "app", _Asked(str(tmp_path / name), None))
+
+
+def test_what_runs_already_is_no_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same code in the same environment; in another one it is one."""
+    code = zipped_of({"m.py": "class C: pass\n"})
+    view = _upgradable(tmp_path / "p", monkeypatch, with_environment(code, sys.executable))
+    archive = tmp_path / "p.zip"
+    archive.write_bytes(code)
+    for environment in (None, sys.executable):
+        with pytest.raises(ConfigError, match="the job runs this package"):
+            _checked(view, "app", _Asked(str(archive), environment))
+    archive.write_bytes(with_environment(code, "/e"))
+    with pytest.raises(ConfigError, match=f"it has a file {ENVIRONMENT_NAME}"):
+        _checked(view, "app", _Asked(str(archive), None))
+
+
+def test_an_environment_without_homeport_is_refused() -> None:
+    """Or with one that could not change it again."""
+    python = interpreter(sys.executable)
+    upgrade_command._require_starts(python, "/e")
+    with pytest.raises(ConfigError, match=r"^--environment = '/e': homeport does not start in it"):
+        upgrade_command._require_starts(replace(python, here=(sys.executable, "-I", "-S")), "/e")
+
+
+def test_the_am_of_an_earlier_version_is_refused() -> None:
+    """It would restart all containers and change nothing."""
+    require_knows(status_of({"job": {"version": "0.2.0"}}), "/e")
+    require_knows(status_of({}), None)
+    with pytest.raises(ConfigError, match="of a version that cannot change its environment"):
+        require_knows(status_of({}), "/e")
 
 
 def test_an_upgrade_runs_the_interpreter_of_its_operators_file(
@@ -316,6 +420,8 @@ def test_a_plan_has_the_order_and_the_least_time() -> None:
         "order: 0-0, 0, 1",
         "at least 6 s, as each is watched for 2 s",
     ]
+    named = plan(ORDER, status_of({"containers": rows}), "/e/bin/python")[0]
+    assert named == "package abababababab in environment /e/bin/python: classes checked"
 
 
 def test_it_is_followed_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:

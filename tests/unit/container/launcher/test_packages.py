@@ -33,9 +33,10 @@ class _Place:
         self.asked: list[str] = []
         self.now_ms = 1_000_000
         self.fetched = 0
+        self.made_ready: list[str | None] = []
         self.may_answer = threading.Event()
         self.may_answer.set()
-        self.packages = JobPackages(folder, self._fetch, self._on_fetched)
+        self.packages = JobPackages(folder, self._fetch, self._on_fetched, self.made_ready.append)
 
     def _fetch(self, name: str) -> bytes:
         self.asked.append(name)

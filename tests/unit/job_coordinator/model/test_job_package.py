@@ -7,14 +7,18 @@ import random
 import zipfile
 
 import pytest
-from zipped import zipped
+from zipped import sha256_of, zipped
 
 from homeport.config.errors import WireError
 from homeport.job_coordinator.model import job_package
 from homeport.job_coordinator.model.job_package import (
+    ENVIRONMENT_NAME,
+    PackageContents,
+    contents_of,
     is_package_name,
     package_entries,
     require_readable,
+    with_environment,
 )
 
 NAME = "0123456789abcdef" * 4
@@ -124,3 +128,34 @@ def test_a_package_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_package, "MAX_BYTES", len(data) - 1)
     with pytest.raises(WireError, match=f"a package of {len(data)} bytes is larger than"):
         package_entries(data)
+
+
+def test_a_package_may_name_an_environment() -> None:
+    """Its code keeps its name through each of them; the same two are the same bytes."""
+    code = zipped({"tasks.py": "1", "lib/": "", "lib/run.sh": "#!/bin/sh"}, 0o755)
+    assert contents_of(code) == PackageContents(sha256_of(code))
+    one, two = with_environment(code, "/one"), with_environment(code, "/two")
+    assert contents_of(one) == PackageContents(sha256_of(code), "/one")
+    assert contents_of(two) == PackageContents(sha256_of(code), "/two")
+    assert with_environment(one, "/two") == two
+    names = ["tasks.py", "lib/", "lib/run.sh", ENVIRONMENT_NAME]
+    entries = package_entries(two)
+    assert [entry.filename for entry in entries] == names
+    assert [entry.external_attr >> 16 & 0o777 for entry in entries[:1]] == [0o755]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"python": 1, "code": "x"}',
+        '{"python": "/e", "code": "x"}',
+        f'{{"python": "", "code": "{NAME}"}}',
+    ],
+)
+def test_a_damaged_environment_is_none(content: str) -> None:
+    """Nothing runs with it."""
+    with pytest.raises(WireError, match="names no environment"):
+        contents_of(zipped({ENVIRONMENT_NAME: content}))

@@ -1,0 +1,140 @@
+"""A job on a real YARN cluster gets another environment, container by container, under load.
+
+The environments are installations of this tree's wheel of other versions, in folders of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from clusters_under_test import LocalUnderTest
+from failover_scenarios import Feed
+from former_version import VersionedJob
+from installations import Installation
+from standby_jobs import hot_standby, pauses
+from yarn_jobs import KEYS, parent_of, wait_for
+
+_WATCH_MS, _LONG_WATCH_MS = 1_000, 5_000
+_RUNS = "    code, cause = _run_all("
+"""Of the runner: what runs an incarnation, with its permit."""
+_FAILS = "    orders.next_permit()\n    raise ValueError('a bug of this version')\n" + _RUNS
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The environment of the submission."""
+    return _versioned(tmp_path_factory.mktemp("first"), "0.2.1")
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """A later one."""
+    return _versioned(tmp_path_factory.mktemp("second"), "0.2.2")
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """One that imports, and whose containers fail."""
+    made = _versioned(tmp_path_factory.mktemp("faulty"), "0.2.3")
+    runner = made.site / "homeport/container/incarnation/container_runner.py"
+    text = runner.read_text()
+    assert text.count(_RUNS) == 1
+    runner.write_text(text.replace(_RUNS, _FAILS))
+    return made
+
+
+def _versioned(folder: Path, version: str) -> Installation:
+    """This tree's wheel, under another version."""
+    made = Installation(folder)
+    (metadata,) = made.site.glob("homeport-*.dist-info/METADATA")
+    lines = metadata.read_text().splitlines()
+    named = [f"Version: {version}" if line.startswith("Version: ") else line for line in lines]
+    metadata.write_text("\n".join(named))
+    return made
+
+
+@pytest.fixture
+def job(cluster: LocalUnderTest, tmp_path: Path, first: Installation) -> Iterator[VersionedJob]:
+    """Two containers with standbys run in the first environment; killed at the end."""
+    made = VersionedJob(cluster, tmp_path, "environments")
+    made.values |= {"job.container.count": "2", "task.commit.ms": "500", **hot_standby()}
+    made.uses(first)
+    made.begin(KEYS)
+    yield made
+    made.call("kill")
+
+
+def _to(new: Installation, watch_ms: int = _WATCH_MS) -> tuple[str, ...]:
+    return "upgrade", f"--environment={new.python}", f"--watch-ms={watch_ms}"
+
+
+def _given(job: VersionedJob) -> list[str]:
+    found: list[str] = (job.get("v1/status")["upgrade"] or {}).get("given", [])
+    return found
+
+
+def _runs_in(job: VersionedJob, environment: Installation, version: str) -> None:
+    """Driver, keeper, launchers and containers are processes of it, by YARN and by the kernel."""
+    python = str(environment.python)
+    wait_for(lambda: job.get("v1/status")["job"]["version"] == version, job)
+    wait_for(lambda: {c["version"] for c in job.containers().values()} == {version}, job)
+    pids = job.settled()
+    processes = {f"container {name}": pid for name, pid in pids.items()}
+    processes |= {f"launcher of {name}": parent_of(pid) for name, pid in pids.items()}
+    for program in ("application_master", "lease_keeper"):
+        wait_for(lambda name=program: _started_by(job.program(name)) == python, job)  # type: ignore[misc]  # a default binds the loop's value
+    assert {name: _started_by(pid) for name, pid in processes.items()} == dict.fromkeys(
+        processes, python
+    )
+
+
+def _started_by(pid: int | None) -> str:
+    """The interpreter of a process, as it was started."""
+    return "" if pid is None else Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]
+
+
+def test_all_processes_of_a_job_change_their_environment_and_back(
+    job: VersionedJob,
+    first: Installation,
+    second: Installation,
+    faulty: Installation,
+    announce: Callable[[str], None],
+) -> None:
+    """Counts are exact, over SIGKILL of a container and of the driver in the middle.
+
+    A faulty environment goes back by itself, before the AM has it.
+    """
+    _runs_in(job, first, "0.2.1")
+    homes = {name: c["host"] for name, c in job.containers().items()}
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        bad = job.operator(*_to(faulty, _LONG_WATCH_MS), limit_s=300)
+        assert bad.returncode == 1, bad.stdout
+        assert "processor 0-0 failed with the new package" in bad.stderr
+        assert "a bug of this version" in bad.stderr
+        _runs_in(job, first, "0.2.1")
+        with job.operating(*_to(second)) as tool:
+            wait_for(lambda: len(_given(job)) == 2, job, every_s=0.05)
+            job.kill_driver()
+            wait_for(lambda: len(_given(job)) == 3, job, every_s=0.05)
+            os.kill(job.settled()["1-0"], signal.SIGKILL)
+            out, err = tool.communicate(timeout=300)
+        assert tool.returncode == 0, out + err
+        assert f"yarn.python.executable must name {second.python}" in err
+        _runs_in(job, second, "0.2.2")
+        undone = job.operator("upgrade", "--undo", limit_s=300)
+        assert undone.returncode == 0, undone.stderr
+        _runs_in(job, first, "0.2.1")
+        assert {name: c["host"] for name, c in job.containers().items()} == homes
+    finally:
+        fed = feed.stop()
+    job.produced.update(f"key {number % KEYS}" for number in range(fed))
+    job.counts_all()
+    for processor in ("0", "1"):
+        announce(f"pauses of processor {processor}, s: {pauses(job, processor)}")
+    job.end()
