@@ -20,8 +20,6 @@ The contract, for implementations and for callers:
 Every implementation passes ``tests/support/cluster_resource_manager_conformance.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol

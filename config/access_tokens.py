@@ -4,8 +4,6 @@ PURE. The configuration does not have the token itself: a reader of the coordina
 act by HTTP. A token has 256 random bits, so its digest needs no salt.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

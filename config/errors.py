@@ -7,8 +7,6 @@ Our own bug: ``InvariantViolation``. A package derives its own errors from these
 ``HomeportError``. No two errors have the same name.
 """
 
-from __future__ import annotations
-
 from homeport.config.printable import printable
 from homeport.config.secret_names import is_secret, shown_value, without_secrets
 from homeport.config.secret_values import MASK

@@ -6,8 +6,6 @@ else is refused before a job starts. Task and pipeline classes are the user's, `
 groupers and serdes may be the user's too.
 """
 
-from __future__ import annotations
-
 import re
 from enum import Enum
 

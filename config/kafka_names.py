@@ -5,8 +5,6 @@ them, and librdkafka's own names, which pass through. What only the Java client 
 and reported, never handed to librdkafka, which refuses names that it does not know.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

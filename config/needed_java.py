@@ -1,7 +1,5 @@
 """The one line of all commands where a machine has no Java. PURE."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 LEAST_JAVA = 17

@@ -4,8 +4,6 @@ Python takes underscores between digits, digits of all scripts, blanks around th
 "nan". PURE.
 """
 
-from __future__ import annotations
-
 import decimal
 import math
 import re

@@ -4,8 +4,6 @@ PURE. Samza's own spelling wherever it is safe; what is not one path part is esc
 jobs never share a folder (safety K3).
 """
 
-from __future__ import annotations
-
 from urllib.parse import quote, unquote
 
 from homeport.config.errors import StoreError

@@ -4,8 +4,6 @@ PURE. Values come from topics, pages and files that others may write: an escape 
 screen, rename the window or hide a line.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 

@@ -7,8 +7,6 @@ password: so the rule is wide. It covers ``hadoop.security.sensitive-config-keys
 clients.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 PURE. A form that is masked in error costs a look at the file; one that is missed costs a password.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@ A new engine is a class that derives from ``StorageEngineFactory`` of
 ``tests/support/storage_engine_conformance.py``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 ROCKSDB = "rocksdb"

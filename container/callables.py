@@ -3,8 +3,6 @@
 PURE. Calls of generators, of coroutines that nothing awaits, and with other parameters never do.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import sys

@@ -3,8 +3,6 @@
 Used by the stream container and by the check that run-job makes before it writes anything.
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 import struct

@@ -1,7 +1,5 @@
 """Files of a user that submits jobs: the cache, and the tokens of applications."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The clocks of this machine, as times in ms."""
 
-from __future__ import annotations
-
 import time
 
 

@@ -4,8 +4,6 @@ Everything that can be checked is checked before anything is written: a value th
 not use would stop the job's next start, or be ignored by the one that runs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass

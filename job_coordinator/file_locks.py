@@ -1,7 +1,5 @@
 """Locks between processes, held as long as a file is open: a dead holder never blocks."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

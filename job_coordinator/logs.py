@@ -4,8 +4,6 @@ A process logs before it has a configuration, so that its environment says how; 
 the configuration later (``set_level``).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging

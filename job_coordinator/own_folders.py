@@ -6,8 +6,6 @@ was opened before it, so what happens to a path meanwhile changes nothing. Once 
 known to be this user's, and closed, no other user can change what follows.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import grp

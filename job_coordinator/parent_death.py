@@ -1,7 +1,5 @@
 """A process that does not outlive the one that started it."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import os

@@ -4,8 +4,6 @@ A folder is checked once it is open, and files are named below what was opened: 
 path meanwhile changes nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

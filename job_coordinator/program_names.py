@@ -1,7 +1,5 @@
 """The programs of a job by what their command lines say, to be found among processes."""
 
-from __future__ import annotations
-
 from typing import Final
 
 CONTAINER: Final = "-m homeport.container.incarnation.container_runner"

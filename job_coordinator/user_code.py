@@ -1,7 +1,5 @@
 """Load what a job names of its own code, as ``module:name``, or raise one line with the reason."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 from importlib.machinery import PathFinder

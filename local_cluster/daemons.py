@@ -1,7 +1,5 @@
 """Command lines and environments of the cluster's Java processes."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Errors of a local cluster."""
 
-from __future__ import annotations
-
 from homeport.config.errors import HomeportError
 
 

@@ -1,7 +1,5 @@
 """Hadoop's configuration files for a small cluster on one machine."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A class path is a profile of a pom.xml, by default the local cluster's; its name is the role.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

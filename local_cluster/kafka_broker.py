@@ -1,7 +1,5 @@
 """Kafka brokers that are controllers too: their settings, and what they answer."""
 
-from __future__ import annotations
-
 import base64
 import socket
 import struct

@@ -5,8 +5,6 @@ table filter). Packets from and to the client are dropped in the hub, so that th
 tables stay as they are. A cut closes no connection: it goes on afterwards if neither side gave up.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

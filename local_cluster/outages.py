@@ -5,8 +5,6 @@ Methods that start or stop a daemon return the cluster's new record, which leave
 were stopped on purpose.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 from dataclasses import dataclass

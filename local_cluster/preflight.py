@@ -1,7 +1,5 @@
 """Checks the machine before a cluster starts; each error names its remedy."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

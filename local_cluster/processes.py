@@ -4,8 +4,6 @@ A process belongs to a cluster when its environment has the cluster's id **and**
 alone is not enough: the shell of a cluster's user has it too, and must live on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

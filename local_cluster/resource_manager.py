@@ -1,7 +1,5 @@
 """Read the states of nodes from the ResourceManager, and give nodes labels."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import urllib.parse

@@ -1,7 +1,5 @@
 """Start daemons and wait until they serve."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The status of a cluster, by its record, its processes, its brokers and YARN."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path

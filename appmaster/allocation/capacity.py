@@ -9,8 +9,6 @@ job ends FAILED. The time is for a ResourceManager that was just started: its no
 Source: Samza 1.8, which fails a job whose containers exceed the cluster's maximum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from homeport.appmaster.allocation import container_allocator as allocator

@@ -15,8 +15,6 @@ Each queued container is placed or not by itself: none blocks those behind it.
 Source: HA-YARN, "How does it work?".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 

@@ -29,8 +29,6 @@ Decisions.
   child that is the current incarnation of a processor without a launcher.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -3,8 +3,6 @@
 PURE. Nothing here changes the state. The destinations' words are Samza's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from homeport.appmaster.allocation import host_search, separation

@@ -7,8 +7,6 @@ evidence, and the new launcher stays idle (safety P2). Then the processor takes 
 finds the idle launcher at home.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

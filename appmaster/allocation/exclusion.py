@@ -14,8 +14,6 @@ and logs that (safety L5). "At once" means within ``silence_ms``: in this time a
 after the AM has lost its connection to all hosts. The allocator never excludes the only host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from homeport.appmaster.allocation import container_allocator as allocator

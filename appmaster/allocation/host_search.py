@@ -11,8 +11,6 @@ If home is not to be had, the least loaded other host, since containers on one h
 together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 

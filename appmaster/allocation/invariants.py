@@ -5,8 +5,6 @@ and at those that they concern, so that the shell can call it after every step i
 broken sentence is a bug in the allocator, and ends the AM attempt.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The end of a container, and of the job, which stops all that runs. PURE."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from homeport.appmaster.allocation.job_state.draft import Draft

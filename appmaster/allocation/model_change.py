@@ -18,8 +18,6 @@ Decisions.
 * *A retired processor that returns* before it has stopped is overtaken.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from immutables import Map

@@ -33,8 +33,6 @@ Unlike in Samza 1.8, unknown processors get an answer, and a processor that was 
 restarted.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from homeport.appmaster.allocation import destinations

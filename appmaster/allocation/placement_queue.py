@@ -13,8 +13,6 @@ Each report of hosts, each change of settings and each JobModel makes all of the
 of a step depends on what it changes, not on the length of the queue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 

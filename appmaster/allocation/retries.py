@@ -10,8 +10,6 @@ PURE. Two delays keep a lasting fault from using up all retries at once:
   lost there is no delay: another host is requested.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

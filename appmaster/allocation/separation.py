@@ -10,8 +10,6 @@ The active comes first: while it waits, its home is kept free of its standbys. I
 left, it takes a host that a standby has only requested (``standby_container_manager.make_room``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from homeport.appmaster.allocation.job_state.draft import Draft

@@ -5,8 +5,6 @@ short for ever the allocator goes on with its rounds of requests. This report sh
 would help.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from homeport.appmaster.allocation.job_state.state import (

@@ -27,8 +27,6 @@ if that still runs, in its way (STANDBY, part 3, A.1 to A.7).
 The stop of a standby for its active is ordered, so it is not charged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -10,8 +10,6 @@ The simulation ends when nothing is left to happen. A container's requests expir
 once for any host; then it counts as without a place. ``MAX_ROUNDS`` limits the simulation.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ Beats come from a thread of their own, so that replay and long computations do n
 (safety A3). A stopped process does not beat.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -3,8 +3,6 @@
 Decides only; times are given, in ms of a clock that goes on while a machine sleeps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 

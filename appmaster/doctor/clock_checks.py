@@ -4,8 +4,6 @@ No lease and no fence depends on them; event time, retention, the validity of a 
 certificates and Kerberos do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 

@@ -1,7 +1,5 @@
 """Compares other machines' clocks with ours, by the dates in answers of their web services."""
 
-from __future__ import annotations
-
 import http.client
 import time
 import urllib.error

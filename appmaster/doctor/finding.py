@@ -1,7 +1,5 @@
 """Findings of the checks of ``homeport doctor``, and their lines. PURE."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -3,8 +3,6 @@
 Source: docs/faults-kafka.md, which has the consequence of each fault.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

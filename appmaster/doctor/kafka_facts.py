@@ -1,7 +1,5 @@
 """Asks the brokers of a system about themselves and a job's topics."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Checks that this machine can submit a job and run Spark. PURE."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Collects the facts of this machine for ``machine_checks``."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

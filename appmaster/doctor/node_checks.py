@@ -3,8 +3,6 @@
 A node's answer is the output of ``PROBE_SCRIPT``: lines ``name=value``, and ``end=1`` at the end.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

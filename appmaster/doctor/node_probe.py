@@ -5,8 +5,6 @@ application is killed when all nodes have answered or the time is up, and ends b
 process is gone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import os

@@ -1,7 +1,5 @@
 """Lists the topics that a job uses. PURE."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from homeport.appmaster.doctor.kafka_checks import OUTPUT, TopicUse

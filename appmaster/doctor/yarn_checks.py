@@ -3,8 +3,6 @@
 ``host_affinity`` has the rules for scheduler and daemons; here their violations become findings.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Checks that ZooKeeper is fit for a standalone job: servers, rights, sessions, clock. PURE."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The session makes one ephemeral node, below the lowest node of the job's path th
 removes it at once. Nothing else is written.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

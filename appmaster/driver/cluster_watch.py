@@ -1,7 +1,5 @@
 """Polls the cluster's containers and hosts, and posts the changes as events of the allocator."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The driver's client of the coordinator stream: reads and writes, off the event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping

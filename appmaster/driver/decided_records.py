@@ -3,8 +3,6 @@
 The allocator alone decides which records there are, and in which order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from homeport.appmaster.allocation.job_state.state import ContainerState

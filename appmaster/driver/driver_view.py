@@ -1,7 +1,5 @@
 """A read-only view of the driver, for its HTTP server and its other modules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit

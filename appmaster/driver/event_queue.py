@@ -1,7 +1,5 @@
 """The driver's queue of events, and the callers that wait for a decision."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

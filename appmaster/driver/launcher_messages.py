@@ -3,8 +3,6 @@
 A message that comes again has the same effect, and so has one whose event is stale.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

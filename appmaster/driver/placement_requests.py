@@ -9,8 +9,6 @@ answer; Samza deletes it in silence. Answers are kept as long as the run: a uuid
 recognized by its answer. The first driver of the next run deletes them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator

@@ -9,8 +9,6 @@ A launcher gets its orders as answers, so a recovery would wait for half an inte
 launcher that will get an order soon has a shorter interval, as long as there are few of them.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 CHECK_INS_PER_S = 250

@@ -1,7 +1,5 @@
 """The driver's client of Skein: gives orders, one at a time, and gets reports, in a thread."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

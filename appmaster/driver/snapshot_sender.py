@@ -1,7 +1,5 @@
 """Sends snapshots of the job's metrics to Kafka, for readers of Samza's reporter."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@
 and to pyspark's jars, so the cache keeps it by these, whatever else an environment has.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

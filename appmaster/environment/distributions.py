@@ -1,7 +1,5 @@
 """The installed packages for a job's nodes: homeport, and all that it requires."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 ``yarn.python.executable`` names the first, ``yarn.python.archive`` the second.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

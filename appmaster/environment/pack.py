@@ -4,8 +4,6 @@ Environments are in ``<cache>/environments``, named by content: without a change
 again.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import shutil

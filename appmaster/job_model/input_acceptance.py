@@ -12,8 +12,6 @@ refused, or, with ``job.input.recreated=begin``, the job reads the new topic fro
 4. only then permit containers, which ignore positions of that input below the floor
 """
 
-from __future__ import annotations
-
 from homeport.appmaster.lease.fencing import fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys

@@ -4,8 +4,6 @@ The files live as long as the AM's container, and its launchers no longer. So th
 serve each version under which this attempt has permitted a container.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable

@@ -7,8 +7,6 @@ that it had at this one.
 Source: COORD, "Job Coordinator".
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ Source: COORD, "Job Coordinator": it "periodically catches up with any new data 
 coordinator stream and updates the Job Model".
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

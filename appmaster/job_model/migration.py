@@ -4,8 +4,6 @@ Each step may be repeated. While the coordinator stream has the mark of a migrat
 nor a processor starts the job: a migration that was interrupted is run again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 

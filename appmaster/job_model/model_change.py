@@ -3,8 +3,6 @@
 SHELL: ``ModelPlanner`` asks Kafka. A large model takes seconds, so the call is off the event loop.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

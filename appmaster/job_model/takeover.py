@@ -5,8 +5,6 @@ rank is there; write the rank; initialise the ids of all lower ranks; read to th
 then act. So an orphaned attempt cannot outrank a newer one, and no two attempts act together.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 

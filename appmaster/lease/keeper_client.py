@@ -3,8 +3,6 @@
 The socket is in the AM's private folder, and the driver shows the job's token.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

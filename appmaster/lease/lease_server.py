@@ -5,8 +5,6 @@ None of them awaits between reading and changing the table, so that a renewal an
 cannot interleave.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from pathlib import Path

@@ -17,8 +17,6 @@ and this end is not counted as a failure. G + L + M have passed then, so none of
 left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ while its attempt's rank is the highest in the coordinator stream, which it read
 (safety L2). It also finds out that the attempt is cut off, and ends it then.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -8,8 +8,6 @@ underscores for hyphens, and ``_total`` behind a counter. Its help text begins w
 in Samza's spelling. Source: STANDBY, "Additional metrics".
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ while no driver ran. A change by HTTP is in the audit trail already when its rec
 the stream: it is not audited twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from homeport.config.access_tokens import NamedToken, named_tokens

@@ -3,8 +3,6 @@
 An order comes again with each check-in until it is obeyed; repetitions are not shown.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 

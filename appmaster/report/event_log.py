@@ -5,8 +5,6 @@ numbered: a second request returns the new ones, and shows whether any is missin
 configuration are in it, so nothing needs masking.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields

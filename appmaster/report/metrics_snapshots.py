@@ -6,8 +6,6 @@ Samza's groups and names; those of the job's own are in the group ``job``, all o
 ``homeport``. Both have the values of their labels behind the name.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable

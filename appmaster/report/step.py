@@ -1,7 +1,5 @@
 """One step of the allocator, for its observers, after its records are appended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -36,8 +36,6 @@ Decisions.
   its container fails first, it counts as having run the package that it was given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

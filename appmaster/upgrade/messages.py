@@ -1,7 +1,5 @@
 """The progress of an upgrade, in lines for the user. PURE."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from homeport.job_coordinator.model.upgrade import UpgradePhase, UpgradeState

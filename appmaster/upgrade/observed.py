@@ -4,8 +4,6 @@ PURE. The package of a container is the one that its launcher reports, never the
 ordered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

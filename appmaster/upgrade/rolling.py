@@ -17,8 +17,6 @@ Decisions.
 * *The next attempt* has no JobModel from before: all its containers start with what is in force.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ PURE: the caller gives the times. The last reported incarnation of each processo
 end, as its failure is reported later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 

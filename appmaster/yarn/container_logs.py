@@ -1,7 +1,5 @@
 """Reads log files of YARN containers from the web service of their NodeManager."""
 
-from __future__ import annotations
-
 import http.client
 import re
 import urllib.error

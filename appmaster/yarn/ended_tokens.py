@@ -4,8 +4,6 @@ A token is a secret without use once its application has ended. Only the Resourc
 application's cluster knows that: a cache has tokens of several clusters.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 

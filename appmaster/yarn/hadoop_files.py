@@ -3,8 +3,6 @@
 The class path is the ``yarn`` command's, so settings, logins and file systems are those of YARN.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -3,8 +3,6 @@
 Source: docs/scheduler.md, which has the consequence for each key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

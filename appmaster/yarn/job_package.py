@@ -3,8 +3,6 @@
 Source: Samza 1.8, which localises a job's package under this name.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -4,8 +4,6 @@ A login by keytab is for unattended programs. Without one, Hadoop's client uses 
 ``kinit``. The keytab stays on the submitter's machine: containers get tokens.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

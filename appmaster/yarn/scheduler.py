@@ -4,8 +4,6 @@ Node labels divide the nodes into partitions: each node is in one of them. Nodes
 the default partition.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ ApplicationMaster, so another attempt on another host changes no target. The mod
 and the standard library alone, so it runs where homeport's requirements are not installed.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

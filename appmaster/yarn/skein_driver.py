@@ -3,8 +3,6 @@
 The start takes seconds of CPU, so it begins early and runs beside the checks of the job.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

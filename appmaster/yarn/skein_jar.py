@@ -24,8 +24,6 @@ its hash fixes each byte, a change is an offset with the bytes before and after;
 from Java would need Skein's source of 1,400 lines and a JDK on each client, and have another hash.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -4,8 +4,6 @@ Skein's list of completed containers only grows, so each poll reads the list of 
 request that has left it has ended, and only then its end is looked up.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import os

@@ -5,8 +5,6 @@ The keys stand in one module per topic, ``..._keys``, and are all offered here.
 ``ALL`` lists every key; validation and the reference table go over it.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from homeport.config.declarations.adjunct_keys import *  # noqa: F403 - its keys are keys of this module too

@@ -1,7 +1,5 @@
 """Configuration keys of the cluster manager and of YARN; ``keys`` offers them with all others."""
 
-from __future__ import annotations
-
 from homeport.config.declarations.key_types import (
     OWN,
     BoolKey,

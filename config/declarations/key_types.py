@@ -4,8 +4,6 @@ A name may hold parts in angle brackets (``systems.<system>.samza.factory``), wh
 it is read. Reading goes through ``Config``, the only place where text becomes a value.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ PURE. More programs may write that stream than the operator of a tool trusts wit
 the stream alone names is not run, opened, connected to or imported here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from homeport.config.config import Config

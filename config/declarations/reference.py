@@ -3,8 +3,6 @@
 PURE.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum

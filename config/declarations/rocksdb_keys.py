@@ -3,8 +3,6 @@
 Names are Samza's. A default is RocksDB's own, else Samza's, unless its text explains another.
 """
 
-from __future__ import annotations
-
 from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.declarations.key_types import IntKey, Liveness, TextKey
 

@@ -5,8 +5,6 @@ are refused, with a remedy; of the others a warning says that they have no effec
 over in silence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Configuration keys of jobs whose processors users start; ``keys`` offers them with all others."""
 
-from __future__ import annotations
-
 from homeport.config.declarations.key_types import (
     ClassKey,
     IntKey,

@@ -1,7 +1,5 @@
 """Configuration keys of stores and their changelogs; ``keys`` offers them with all others."""
 
-from __future__ import annotations
-
 from homeport.config.config import LONG_MAX
 from homeport.config.declarations.key_types import (
     REPLICAS_MAX,

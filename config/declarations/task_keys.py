@@ -1,7 +1,5 @@
 """Configuration keys of tasks, commits and checkpoints; ``keys`` offers them with all others."""
 
-from __future__ import annotations
-
 from homeport.config.declarations.key_types import (
     REPLICAS_MAX,
     BoolKey,

@@ -5,8 +5,6 @@ present one; keys that are gone; and names that begin as ours do and are none. A
 key is the user's own: it reaches the job's code, as in Samza.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import re

@@ -3,8 +3,6 @@
 The one module of ``config`` that does I/O.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

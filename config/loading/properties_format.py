@@ -5,8 +5,6 @@ ends at the first ``=``, ``:`` or white space that no backslash protects; white 
 separator is skipped, at the end of a value it is kept; the last of equal keys wins.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

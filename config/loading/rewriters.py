@@ -5,8 +5,6 @@ overrides. Two of Samza's are here; others are the job's own, ``module:Class``, 
 PYTHONPATH: a class with ``rewrite(name, config)``, which returns the whole configuration.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Callable, Collection, Mapping

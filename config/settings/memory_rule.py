@@ -30,8 +30,6 @@ heap that waits is the one that the next incarnation will work with. It is start
 leave its whole share.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 LAUNCHER_MB = 32

@@ -1,7 +1,5 @@
 """Typed view of Samza's metrics reporters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -6,8 +6,6 @@ between keys: then the key that ``run-job`` would name is refused. The last find
 that are not set, and what Samza would do by their defaults.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The serde that a configured name stands for: ours, or one of ``serializers.registry``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

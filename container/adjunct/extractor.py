@@ -4,8 +4,6 @@ PURE. Source: ADJUNCT, "Key and Value": by default an entry has the record's own
 those that the job's extractor takes from the record.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ PURE. Source: ADJUNCT, "Key classes", ``AdjunctDataStoreManager``. A manager get
 loop. A store takes no record below its own position, so records that are read again change nothing.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence

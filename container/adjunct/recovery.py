@@ -4,8 +4,6 @@ PURE. Source: ADJUNCT, "Recovery" and "Store validity detection": both tables. B
 compares the store's own position with what its stream still has, and the ids of the topic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 

@@ -3,8 +3,6 @@
 PURE. A container may die between any two of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

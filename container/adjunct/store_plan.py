@@ -4,8 +4,6 @@ PURE. Source: ADJUNCT, "Data partitioning" and "Broadcast Streams": one store fo
 for the container, which one of its tasks fills and all of them read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath

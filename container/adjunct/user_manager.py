@@ -4,8 +4,6 @@ PURE except for the manager. Source: ADJUNCT, "Key classes": ``process`` is call
 gets a record, and returns whether the record is for a store.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ PURE. The parts are the value of a reserved entry in the version's store. The ca
 the form of OFFSET. Partitions are written as in OFFSET-v2: ``system.stream.partition``.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from homeport.config.number_text import whole_of

@@ -5,8 +5,6 @@ Kafka for nothing. A process that is kept waiting is a *spare*, whose imports ar
 permit comes. If the input ends without a permit, so does the process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

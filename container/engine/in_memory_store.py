@@ -1,7 +1,5 @@
 """InMemoryStore: bytes to bytes in the container's own memory, gone with it."""
 
-from __future__ import annotations
-
 import bisect
 import inspect
 import weakref

@@ -1,7 +1,5 @@
 """The parts of a storage engine: open stores, views of their files, and the factory of both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """The clocks of this machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from homeport.container.progress.clock_reading import ClockReading

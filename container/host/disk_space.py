@@ -1,7 +1,5 @@
 """Errors of a full or forbidden disk: one line each, never taken for a damaged store."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

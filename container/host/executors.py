@@ -4,8 +4,6 @@ Their own thread is a daemon: a call of user code that hangs must not hold up th
 process. The interpreter waits at its end for threads of ThreadPoolExecutor.
 """
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Exit codes of a stream container beyond 0 (finished) and 1 (failed)."""
 
-from __future__ import annotations
-
 EXIT_LEASE_LOST = 71
 """The lease has run out."""
 EXIT_UNAVAILABLE = 72

@@ -7,8 +7,6 @@ container. So the process moves to a session of its own, which becomes nice too.
 may run an active container next, stays as it is.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -5,8 +5,6 @@ leaves the pipe open: ``REST`` after a permit orders the child to stop this inca
 perhaps for the next permit. The end of the pipe, and SIGTERM, end the process.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 

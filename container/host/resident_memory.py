@@ -3,8 +3,6 @@
 It is read from /proc without psutil: the launcher, which uses it, imports almost nothing.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

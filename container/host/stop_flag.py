@@ -1,7 +1,5 @@
 """StopFlag: the order to stop the container, which a signal handler may set."""
 
-from __future__ import annotations
-
 import math
 import os
 import select

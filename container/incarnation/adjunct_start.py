@@ -1,7 +1,5 @@
 """Makes the adjunct stores of one container, their feed and their managers, from the job."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -7,8 +7,6 @@ does the first start here, in the transaction of the task's first own checkpoint
 container that dies before it, the next start finds the same end and the same values.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

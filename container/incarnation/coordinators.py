@@ -4,8 +4,6 @@ A processor is the parent of its incarnation. They communicate by shared memory,
 incarnation needs a session of its own with ZooKeeper.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import time

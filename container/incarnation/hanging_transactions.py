@@ -11,8 +11,6 @@ last transaction of a superseded incarnation (safety I3), after its id was fence
 transaction of that id would be seen.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator

@@ -8,8 +8,6 @@ than that within which a lease is kept (isolation limit, lease and margin). The 
 a SIGKILL leaves.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

@@ -6,8 +6,6 @@ fetches the configuration from the AM, so that the loop never waits for it. All 
 the container's own JobModel has them.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The inputs of a loop at its start: settings, and the stores and timers of each task."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ yet, and a launcher kills an isolated container only when its lease has run out.
 of this container's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import time

@@ -16,8 +16,6 @@ again.
 Source: STANDBY, parts 1 and 4.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import threading

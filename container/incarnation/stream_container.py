@@ -1,7 +1,5 @@
 """StreamContainer: one incarnation from its permit to its end."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import logging

@@ -3,8 +3,6 @@
 One consumer reads all partitions; they are assigned by hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from confluent_kafka import KafkaError, Message, TopicPartition

@@ -1,7 +1,5 @@
 """Checkpoints in Kafka: containers read them at their start, and a tool writes them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The values that the job does not set were measured. With librdkafka's default of
 ``fetch.queue.backoff.ms`` was the limit of every consumer, not Python.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

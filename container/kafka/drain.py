@@ -1,7 +1,5 @@
 """Drain: decides when a container that is ordered to drain has processed its input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 
 from homeport.config.settings.sections import SystemConfig

@@ -5,8 +5,6 @@ with read_uncommitted, so that a store counts as at the head only if no transact
 (safety K1).
 """
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading

@@ -5,8 +5,6 @@ initialised; it is reached when a PARTITION_EOF at or beyond it arrives. Positio
 nothing: on an empty range they never move, and transaction markers take offsets.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import time

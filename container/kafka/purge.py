@@ -5,8 +5,6 @@ has taken over, and no topic was recreated. It takes no time of the tasks: the a
 a later commit. An error costs disk space alone, and is tried again.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future

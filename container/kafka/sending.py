@@ -1,7 +1,5 @@
 """Functions of both kinds of producers: to enqueue a record, look for topics, name a refusal."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from typing import Any

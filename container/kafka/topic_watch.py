@@ -5,8 +5,6 @@ and would write the rest of its changes to a topic that lacks those before. A re
 and no error from a deleted topic, and other records from a recreated one.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

@@ -4,8 +4,6 @@ Source: safety I3, I5, I7. An incarnation's id is never used again, so a fenced 
 fenced.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Requests that no client library can send go to partition leaders over sockets of
 request on one connection, in bounded time.
 """
 
-from __future__ import annotations
-
 import socket
 import struct
 import time

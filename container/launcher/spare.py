@@ -7,8 +7,6 @@ container needs its memory, the spare is ended, and another is started when ther
 (``config.memory_rule``). The launcher ends it at its own end, and waits for it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -9,8 +9,6 @@ writes only once the kernel reports the end of the process. It ends by itself, w
 Its brief comes on standard input, since it may hold secrets.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import select

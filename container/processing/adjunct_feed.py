@@ -5,8 +5,6 @@ are written when the tasks get the batch. So the stores stand still within a bat
 the same however far the pipeline is ahead. A pipeline gets the rows of its stores with the batch.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -6,8 +6,6 @@ calls under way. It logs the stack of a long call, each time after twice as long
 container when a call has lasted for ``task.callback.timeout.ms``.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

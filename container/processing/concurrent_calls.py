@@ -5,8 +5,6 @@ So processed offsets are contiguous, and a transaction ends when no call is unde
 order come one after the other; calls without an order come in any order.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from abc import ABC, abstractmethod

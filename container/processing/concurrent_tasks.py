@@ -1,7 +1,5 @@
 """StreamTasks whose ``process`` is called side by side, or is a coroutine."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import threading

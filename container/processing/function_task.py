@@ -4,8 +4,6 @@ Such a task needs no message for each record, and what its functions use is boun
 of records: that pays for the calls between the container and the functions.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """The parts that a container's loop and its transactions use."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -7,8 +7,6 @@ At most two transactions exist: one that has ended and is on its way to Kafka, a
 Nothing of the open one leaves before the other is committed and in the stores.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Prefetch: micro-batches on their way to the tasks, through the pipeline beside them."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

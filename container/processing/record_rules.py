@@ -4,8 +4,6 @@ PURE. The client would find some faults only at the end of the transaction, with
 record. It takes a bool for a number, and a header's name that is not UTF-8 ends the process.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 PURE but for the log.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

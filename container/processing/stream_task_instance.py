@@ -1,7 +1,5 @@
 """StreamTaskInstance: the user's StreamTask of one task, and its messages."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The tasks of one container, made from the class that the job names."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Timers: the scheduled calls of one task, in memory or in a store of the task."""
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable, Collection, Mapping

@@ -3,8 +3,6 @@
 PURE, except for the log of ``BadRecords``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

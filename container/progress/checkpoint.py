@@ -11,8 +11,6 @@ An operator's tool puts its changes into a header of the record, which Samza doe
 task's next container writes them into its history.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ PURE. The calendar's clock can be set. The clock that counts from the machine's 
 begins at 0 with each start, and may have stopped while a virtual machine was frozen.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -6,8 +6,6 @@ at once. One with an older id of the same changelog, as of before a reset, goes 
 others stay, as they may be another job's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

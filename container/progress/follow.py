@@ -7,8 +7,6 @@ store that is written to all the time is never seen at the very end, but its ``a
 Source: STANDBY, part 1; safety K1 (heads), safety S2, S3 (stale, recreated).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 

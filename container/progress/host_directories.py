@@ -9,8 +9,6 @@ Source: Samza 1.8 ``LocalStoreMonitor``, without its known faults: a store witho
 new as its newest file, and checkpoint directories and vanished tasks are judged too.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

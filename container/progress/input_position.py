@@ -4,8 +4,6 @@ PURE. Source: Samza 1.8 ``OffsetManager``: the checkpoint's offset is the last p
 without a checkpoint, or with ``samza.reset.offset``, ``samza.offset.default`` decides.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

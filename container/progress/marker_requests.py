@@ -5,8 +5,6 @@ headers 1 and 2, response headers 0 and 1, and its record batch of magic 2. A re
 partition only, so that every field of an answer has its place.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ PURE. Source: Samza 1.8 ``FileUtil.writeWithChecksum``: the stream header, then 
 ``StorageManagerUtil.readOffsetFile``.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 import zlib

@@ -3,8 +3,6 @@
 PURE: times are the caller's, in seconds of one clock that only goes on.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ PURE. A record is read by one task, and only once; when the transaction of that 
 nothing needs the record any more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from homeport.config.system_stream import SystemStream

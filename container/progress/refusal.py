@@ -4,8 +4,6 @@ PURE. A store that is stale, foreign, recreated, ahead or damaged is rebuilt; th
 and counted. Source: safety S1, S2, S3.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -3,8 +3,6 @@
 PURE. Source: safety S1, S2, S3, S8; Samza 1.8 ``TransactionalStateTaskRestoreManager``.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field

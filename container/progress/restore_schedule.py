@@ -8,8 +8,6 @@ only when they are written out (``bulk_store``). Both are bounded, and so is the
 libraries, one batch of records). The figures were measured by ``scripts/bench restore``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from homeport.config.settings.memory_rule import MemoryShares

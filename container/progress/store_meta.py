@@ -10,8 +10,6 @@ Source: safety S2 (the last time at the changelog's head is kept here, as file t
 safety S3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar

@@ -7,8 +7,6 @@ The outcome of a transaction is written there before its markers. It holds even 
 reached its partition.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field

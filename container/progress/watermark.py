@@ -3,8 +3,6 @@
 PURE. Times are the caller's, in ms since 1970.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 
 import pyarrow as pa

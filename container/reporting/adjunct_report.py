@@ -1,7 +1,5 @@
 """The report of adjunct stores, of active containers and of standbys."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from homeport.container.adjunct.store_plan import PlannedStore

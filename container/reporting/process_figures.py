@@ -1,7 +1,5 @@
 """The figures that an active container samples of its processes, its stores and its input."""
 
-from __future__ import annotations
-
 import gc
 import os
 import time

@@ -3,8 +3,6 @@
 Off by default: the base class itself drops all that it gets.
 """
 
-from __future__ import annotations
-
 Span = tuple[float, float]
 """(began, ended), in seconds of the loop's clock."""
 

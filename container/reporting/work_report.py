@@ -3,8 +3,6 @@
 Numbers that change with every transaction are reported once a second at most.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable

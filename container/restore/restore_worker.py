@@ -11,8 +11,6 @@ reported the records that it read; 1 after a failure, which it has reported. The
 outlives its container (safety C5).
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

@@ -3,8 +3,6 @@
 It runs on the main thread: a worker is killed when the thread that started it ends (safety C5).
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -11,8 +11,6 @@ merged files, because only a long tail is missing, is compacted as usual instead
 As in every store, each write has its position (safety S1), and the write-ahead log is off.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterable

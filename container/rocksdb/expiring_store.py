@@ -9,8 +9,6 @@ A calendar that is set ahead must not delete entries that the changelog keeps. S
 ages by a time of its own, ``StoreTime``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import struct
 from collections.abc import Callable, Generator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """RocksDbFactory: how a container, a restore worker and a tool open stores of RocksDB."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from homeport.config.settings.stores_section import StoreConfig

@@ -5,8 +5,6 @@ position is a reserved key, written in the same batch as its entries (safety S1)
 the memory tables reached the disk, the store and its position agree.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial

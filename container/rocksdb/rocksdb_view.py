@@ -9,8 +9,6 @@ The view has the records that the owner had flushed, as a restart would find the
 flush, or a few more.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterable, Iterator

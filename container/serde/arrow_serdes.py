@@ -3,8 +3,6 @@
 PURE. The bytes are those of the serde of the same name in ``serdes``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

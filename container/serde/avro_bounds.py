@@ -4,8 +4,6 @@ The library reads a record that holds itself by recursive calls in C: too deep a
 process. It makes as many elements without bytes as a count in the bytes demands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

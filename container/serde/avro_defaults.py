@@ -4,8 +4,6 @@ The library gives a record the default as JSON has it: text for bytes, a number 
 fields of a record that stand there alone, and one list for all records.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from typing import Any

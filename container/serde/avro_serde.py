@@ -6,8 +6,6 @@ duration) stand in a column as the number, text or bytes that carry them in Avro
 The library is an extra of homeport, imported only here: a job without Avro needs none.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Collection, Mapping

@@ -6,8 +6,6 @@ that fits, so that a record leaves as another record with the same fields. It wo
 64 bits.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import re

@@ -1,7 +1,5 @@
 """The columns of a class whose fields have types: a dataclass, a msgspec Struct or a TypedDict."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 An entry of ``serializers.registry`` names the class: ``module:Class``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any, TypeGuard, is_typeddict

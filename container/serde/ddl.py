@@ -1,7 +1,5 @@
 """Arrow types from schemas in Spark's DDL, such as ``carrier STRING, delay INT``. PURE."""
 
-from __future__ import annotations
-
 import re
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Checks of a user's value before a library writes it: refuse what it would cast. PURE."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping

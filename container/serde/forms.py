@@ -5,8 +5,6 @@ and the schema without parts that do not change what bytes mean: spaces, comment
 defaults. Two schemas with one fingerprint read the same bytes alike.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 

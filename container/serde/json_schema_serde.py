@@ -6,8 +6,6 @@ is not finite, and text for bytes and for any key. This serde refuses what JSON 
 cannot carry. PURE.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import math

@@ -3,8 +3,6 @@
 PURE. The bytes are Samza's; their order is not that of all numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The serdes of entries of ``serializers.registry`` with a schema, and the table of their kinds."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 PURE. Source: Samza 1.8 ``org.apache.samza.serializers``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

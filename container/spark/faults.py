@@ -4,8 +4,6 @@ PURE. Spark's own messages have many lines; the first names a stage and a task. 
 has one line, too: it exits at its first OutOfMemoryError.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

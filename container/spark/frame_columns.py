@@ -1,7 +1,5 @@
 """Columns of frames from the values of streams and the entries of adjunct stores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The rows of a micro-batch for a pipeline: its frames, and the order of its results. PURE."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias

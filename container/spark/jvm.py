@@ -7,8 +7,6 @@ relative to Spark's folder. The JVM compares the class path as written, so the a
 the environment is unpacked. If Java is another one, the JVM itself ignores the archive.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

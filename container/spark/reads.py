@@ -6,8 +6,6 @@ Any other step counts as reading all of its input. Spark's own optimizer puts a 
 each step that needs less.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

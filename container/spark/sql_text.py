@@ -1,7 +1,5 @@
 """The text of ``task.pipeline.sql``: load it, and find names in it."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

@@ -7,8 +7,6 @@ is fenced and sees that at its next commit. Without input there is none, so that
 too (``AdoptionWatch``).
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

@@ -11,8 +11,6 @@ process (safety C1, C2). The thread of the coordination spawns it, outlives it, 
 the child (safety C5).
 """
 
-from __future__ import annotations
-
 import logging
 import signal
 import sys

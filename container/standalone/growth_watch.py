@@ -1,7 +1,5 @@
 """GrowthWatch: a leader notices inputs with more partitions than the newest version reads."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@ with its plan, and the generations that have fenced. So no generation recurs, an
 comes back fences the one before it, as under ZooKeeper.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

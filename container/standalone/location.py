@@ -3,8 +3,6 @@
 Source: HA-STANDALONE, "LocationIdProvider". Processors of one location share its folders of state.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ loses against another leader's, that leader writes its own. The newest published
 last word on a task's changelog partition.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence

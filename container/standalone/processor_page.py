@@ -5,8 +5,6 @@ leader knows the processors and what the newest version gives them. At a request
 asks each of them for its state.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import deque

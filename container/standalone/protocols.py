@@ -1,7 +1,5 @@
 """The parts that a processor's coordination drives: its tree, its work and its planner."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

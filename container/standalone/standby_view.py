@@ -4,8 +4,6 @@ PURE. STANDBY's measures for a standalone job: the lag of each replica, and "tas
 started on their backup".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from homeport.job_coordinator.model.ids import TaskName

@@ -5,8 +5,6 @@ processors of a job find each other under ZooKeeper and share its tasks; each ru
 child process. One program may have several processors.
 """
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import logging

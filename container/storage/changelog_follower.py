@@ -1,7 +1,5 @@
 """ChangelogFollower: keeps the stores of a standby as their changelogs are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """ChangelogReader: how a container reads the changelogs of its stores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

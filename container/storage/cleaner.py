@@ -1,7 +1,5 @@
 """Removes what a job left behind on a host: judged and removed under the directory's own lock."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The stores of one container: opened, restored, changed by transactions, flushed, closed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """StoreDirectory: one store's directory of one task: its lock, its files, its removal."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

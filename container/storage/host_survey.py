@@ -1,7 +1,5 @@
 """Reads the state directories of this host, without their locks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing

@@ -8,8 +8,6 @@ have lost its older record to compaction. It is compared where that record is st
 is left undecided.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """StorageEngines: opens each store with the engine that its configuration names."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import logging

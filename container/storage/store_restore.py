@@ -1,7 +1,5 @@
 """RestoreManager: brings the stores of one container to the heads of their changelogs."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping, Sequence

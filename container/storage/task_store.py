@@ -1,7 +1,5 @@
 """TaskStore: one store of one task: its directory, its engine, where it stands, its OFFSET."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The values of windows: aggregates, results, and records that are in no window."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 PURE. Without facts, windows of two spans or aggregates of two functions look alike in a store.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import importlib.util

@@ -1,7 +1,5 @@
 """The rows of a table, aggregated by Arrow per window and key. PURE."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ PURE. A window [start, end) has its start and not its end. Times are in ms since
 are negative.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator

@@ -8,8 +8,6 @@ A time has fifteen digits. A time before 1970 is "-" and its distance from -LIMI
 * ``f/<fact>/<text>`` a fact of the windows; any store can carry its value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple

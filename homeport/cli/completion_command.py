@@ -4,8 +4,6 @@ The scripts of bash and fish, and what the tool answers when a shell asks it by 
 Typer's of zsh does nothing as a file of ``fpath``, and in a shell that has not loaded completion.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """How sizes, ages, counts and tables are printed."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Sequence
 
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")

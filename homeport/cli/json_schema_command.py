@@ -1,7 +1,5 @@
 """``homeport json-schema``: what a command prints with ``--json``, for a script's author."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``homeport migrate-check``: what becomes of a Samza job's configuration here, key by key."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterator

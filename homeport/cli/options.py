@@ -1,7 +1,5 @@
 """The one form of all commands: how a job is named, how numbers are read and answers printed."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import inspect

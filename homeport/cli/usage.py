@@ -1,7 +1,5 @@
 """How a command line is run, what it prints, and what is wrong with it in one line."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Job: a job that Python declares, with its functions, in the place of a properties file."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -1,7 +1,5 @@
 """DeclaredKeys: the keys that a job in Python makes, with the line of its file that gave each."""
 
-from __future__ import annotations
-
 import sys
 from abc import ABC, abstractmethod
 from collections import UserDict

@@ -1,7 +1,5 @@
 """Kafka and env: how a job in Python reaches its brokers, without a secret in its file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 PURE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any, get_origin
 

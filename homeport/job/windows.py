@@ -1,7 +1,5 @@
 """Windows of event time: a handle that adds records to sums per key, and gives closed windows."""
 
-from __future__ import annotations
-
 import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence

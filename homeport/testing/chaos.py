@@ -11,8 +11,6 @@ The job runs meanwhile (``run-job``), and input may come. ``run`` ends when noth
 or cut, and all containers work again. See docs/testing.md.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence

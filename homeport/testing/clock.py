@@ -1,7 +1,5 @@
 """ManualClock: the clocks of the process under test, which stand until a test moves them."""
 
-from __future__ import annotations
-
 from homeport.container.progress.clock_reading import ClockReading
 
 _NS_PER_MS = 1_000_000

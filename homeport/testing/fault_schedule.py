@@ -4,8 +4,6 @@ PURE. A schedule names a processor or a node by its number; its process is looke
 time.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

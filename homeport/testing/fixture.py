@@ -3,8 +3,6 @@
 It needs pytest, which the extra ``testing`` has. On hosts, which have none, the module is empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 

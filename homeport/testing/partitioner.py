@@ -3,8 +3,6 @@
 PURE. Source: Kafka's ``Utils.murmur2`` and ``BuiltInPartitioner.partitionForKey``.
 """
 
-from __future__ import annotations
-
 import struct
 
 _SEED = 0x9747B28C

@@ -1,7 +1,5 @@
 """The processes of a job on a local cluster, found by their command lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

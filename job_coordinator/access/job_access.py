@@ -5,8 +5,6 @@ the secret every program derives the tokens of later generations, and recognises
 certificate. So a stolen token or certificate is useless after the next generation has begun.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

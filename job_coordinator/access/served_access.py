@@ -3,8 +3,6 @@
 SHELL around ``job_access``; it runs on the server's event loop.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import logging
 import os

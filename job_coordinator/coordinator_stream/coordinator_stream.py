@@ -4,8 +4,6 @@
 order, into the present state. ``EmptyCoordinatorStream`` is the stream of a job without records.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping

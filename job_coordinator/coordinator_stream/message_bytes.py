@@ -3,8 +3,6 @@
 PURE. Every surprise is a ``WireError``: any program may write to the topic.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -6,8 +6,6 @@ several kinds into one transaction. A record that its manager cannot read is lef
 warning: one bad record must not stop a job.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar

@@ -6,8 +6,6 @@ the other. A field that is None has no value; where a text may be None, an empty
 reader passes over values that it does not know.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 A grouper may be the job's own, and answer anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 

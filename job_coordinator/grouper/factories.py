@@ -3,8 +3,6 @@
 PURE but for one thing: a class of the job's own is imported, so it must be on the import path.
 """
 
-from __future__ import annotations
-
 import inspect
 from typing import TypeVar
 

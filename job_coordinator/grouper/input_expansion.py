@@ -8,8 +8,6 @@ tasks, and ``Partition i`` reads i and i + 32.
 Source: Samza 1.8, SSPGrouperProxy and HashSystemStreamPartitionMapper.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from homeport.config.config import Config

@@ -7,8 +7,6 @@ Two things are kept for ever, because state hangs on them: a task's changelog pa
 host affinity) a task's container as long as the count of containers stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar

@@ -12,8 +12,6 @@ no other reason.
 Source: STANDBY, part 4.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections import Counter, defaultdict, deque

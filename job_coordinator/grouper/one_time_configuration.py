@@ -4,8 +4,6 @@ PURE. Source: COORD, benefit 3: "Changing them in future deployment amounts to r
 state of the job because it may re-shuffle input partitions to the containers."
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ PURE. Where the values come from (coordinator stream, ZooKeeper) is the reader's
 may be empty, and is at a first start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -10,8 +10,6 @@ rise to, so a job whose inputs are all broadcast has no tasks.
 Source: Samza 1.8, container.grouper.stream.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ PURE. The ids are Samza's, for people and for its tools. The model's fields have
 Source: STANDBY; Samza 1.8, TaskNameGrouperProxy and StandbyTaskUtil.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from homeport.config.declarations import all_keys as keys

@@ -9,8 +9,6 @@ keeps its assignment, and a changed one moves no more tasks than the new sizes d
 Source: HA-STANDALONE, "Public Interfaces"; Samza 1.8, container.grouper.task.
 """
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from abc import ABC, abstractmethod

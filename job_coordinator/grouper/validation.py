@@ -5,8 +5,6 @@ too. It judges each JobModel before that is published: a fault is a bug of the g
 of the user.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from homeport.config.config import Config

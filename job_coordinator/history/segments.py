@@ -11,8 +11,6 @@ system without locks, which the log says once, the last segment of each series i
 no process writes another one of its series.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import logging

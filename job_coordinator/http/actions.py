@@ -5,8 +5,6 @@ shows the plan or has it carried out. It makes a plan either way, so that a dry 
 pass the same checks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus

@@ -10,8 +10,6 @@ this server as its own (DNS rebinding). Such a request has the page's name in it
 An IP address in that header is safe: a page cannot have the address of another server.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping

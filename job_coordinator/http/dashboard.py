@@ -6,8 +6,6 @@ share one look at the job, so a hundred pages cost as much as one. Without a pag
 takes a point of the plots every 15 seconds.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

@@ -5,8 +5,6 @@ address with too many wrong tokens: 256 random bits are not guessed, and a progr
 cluster must not be able to keep the launchers of that host from their AM.
 """
 
-from __future__ import annotations
-
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping

@@ -3,8 +3,6 @@
 SHELL. It decides nothing: every answer comes from a ``LauncherBackend``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping

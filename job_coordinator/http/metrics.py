@@ -5,8 +5,6 @@ requests, and the counts of other parts. A series that was shown once is shown f
 server lives.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ SHELL. The submission makes key and certificate. Only the ApplicationMaster's co
 key. A client trusts that one certificate and no authority, so it does not check the name in it.
 """
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 SHELL.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterator, Mapping

@@ -8,8 +8,6 @@ refusals.
 The routes ``/`` and ``/locality`` are as in Samza 1.8.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

@@ -9,8 +9,6 @@ number of partitions, and must have exactly that number.
 Source: Samza 1.8, ChangelogStreamManager and KafkaConfig.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

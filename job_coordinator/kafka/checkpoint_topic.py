@@ -3,8 +3,6 @@
 Source: Samza 1.8, ``KafkaCheckpointManager``; safety S6.
 """
 
-from __future__ import annotations
-
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream

@@ -5,8 +5,6 @@ its return (INVALID_TXN_STATE). An admin client requests offsets under the old l
 broker refuses them, until the client refreshes its metadata after up to five minutes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re

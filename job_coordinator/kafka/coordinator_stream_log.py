@@ -3,8 +3,6 @@
 Tools show it to people. Programs that act on the stream use ``CoordinatorStreamStore``.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

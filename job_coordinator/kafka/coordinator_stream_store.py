@@ -9,8 +9,6 @@ Writing (safety K2): the driver alone writes each ``write`` as one transaction. 
 idempotent producer.
 """
 
-from __future__ import annotations
-
 import getpass
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Finds partitions that take no records, because too few of their replicas are in sync."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence

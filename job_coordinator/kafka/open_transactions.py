@@ -1,7 +1,5 @@
 """Error lines about a transaction that holds up readers, or the next holder of its id."""
 
-from __future__ import annotations
-
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ClusterMetadata
 

@@ -1,7 +1,5 @@
 """Makes the outputs of a job that do not exist, and records which topics those are."""
 
-from __future__ import annotations
-
 import logging
 
 from homeport.config.config import Config

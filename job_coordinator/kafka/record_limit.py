@@ -1,7 +1,5 @@
 """The largest record that can be written to a topic."""
 
-from __future__ import annotations
-
 from homeport.config.config import INT_MAX
 from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.coordinator_stream.message_bytes import whole_number

@@ -3,8 +3,6 @@
 Not safe for many threads.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from abc import ABC, abstractmethod

@@ -5,8 +5,6 @@ containers delete what is committed (``Purge``). Its number of partitions is set
 creation, as it decides which task has a key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from homeport.config.config import Config

@@ -3,8 +3,6 @@
 An existing topic is never altered: a wrong one is refused, with the fault.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import time

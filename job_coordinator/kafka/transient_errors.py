@@ -9,8 +9,6 @@ Kafka 4.3). librdkafka retries most of these errors too, and reports the rest. T
 - errors of consumer groups, share groups and leader elections: nothing here uses these.
 """
 
-from __future__ import annotations
-
 from confluent_kafka import KafkaError
 
 DISCONNECTED = frozenset(

@@ -1,7 +1,5 @@
 """The job's configuration in the coordinator stream: set-config."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from itertools import takewhile
 

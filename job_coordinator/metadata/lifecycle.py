@@ -1,7 +1,5 @@
 """Records with which a driver continues its predecessor's work: stops, failures, failovers, end."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial

@@ -7,8 +7,6 @@ driver must know to go on with the action. So the request itself can be deleted 
 answer, in the same transaction, and neither can be lost nor answered twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

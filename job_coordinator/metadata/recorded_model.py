@@ -1,7 +1,5 @@
 """The JobModel in the coordinator stream: reads it from records, and makes the records of one."""
 
-from __future__ import annotations
-
 from homeport.config.config import Config
 from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream

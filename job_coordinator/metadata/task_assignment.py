@@ -1,7 +1,5 @@
 """Records of tasks, for drivers and tools: processor, mode, input partitions, where each ran."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -16,8 +16,6 @@ first number of partitions stays recorded while the job reads the input, until i
 State and input position belong together. Source: safety S3, S6, S7.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial

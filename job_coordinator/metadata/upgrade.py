@@ -12,8 +12,6 @@ sets a key writes ``at-once`` beside it where all containers restart together.
 How it reads: see ``reading``.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ newer writer can add some.
 ``max-change-log-stream-partitions`` follows from the tasks: it is written, and ignored on reading.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 PURE. A processor's role is a field of its model; nothing may be read out of the form of an id.
 """
 
-from __future__ import annotations
-
 from typing import NewType
 
 ProcessorId = NewType("ProcessorId", str)

@@ -8,8 +8,6 @@ an id. Samza's JSON has no field for the active: there it follows from what a st
 (``mirrored``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum

@@ -4,8 +4,6 @@ PURE. A reader of fields through here never sees KeyError, TypeError or Attribut
 strange body.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any, TypeVar

@@ -3,8 +3,6 @@
 PURE. Times are given, in ms of a clock that goes on while a machine sleeps.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

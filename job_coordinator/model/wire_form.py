@@ -4,8 +4,6 @@ A reader passes over fields that it does not know, and gives missing ones their 
 versions of Homeport understand each other. ``tests/golden`` holds the bodies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 

@@ -6,8 +6,6 @@ another job's configuration stays, and so do all inputs. The name of a topic is 
 other jobs may reach the same brokers under another address.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 

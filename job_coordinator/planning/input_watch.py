@@ -5,8 +5,6 @@
 Source: Samza 1.8, StreamPartitionCountMonitor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

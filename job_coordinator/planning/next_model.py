@@ -4,8 +4,6 @@ The application master and the leader of a standalone job both compute it so. Th
 are made before the model is used, and their ids are recorded in the coordinator stream.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 

@@ -4,8 +4,6 @@ PURE. Samza's JSON does not name the active task of a standby: a reader finds th
 standby mirrors. So the part also has these active tasks, in their own containers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ present processor. It keeps what a later plan needs: the last owners of the task
 fence. It is newer than all that ran before, so that no incarnation of an earlier plan may begin.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 

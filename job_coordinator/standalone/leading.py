@@ -3,8 +3,6 @@
 PURE. ``machine`` calls these functions in its steps.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from homeport.job_coordinator.model.ids import ProcessorId

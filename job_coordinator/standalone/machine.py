@@ -27,8 +27,6 @@ Decisions.
   replicas stops no active task. A promoted standby does: its processor gets one more task.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType

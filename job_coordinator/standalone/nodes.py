@@ -6,8 +6,6 @@ The value of a version is one line of JSON, then the plan, unless that is in seg
 cannot be read is a ``WireError``: a foreign or damaged node never counts as absent.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ PURE. An incarnation is a processor with its generation: the version in which it
 its tasks last changed. Versions and generations grow, and never recur (safety C4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace

@@ -6,8 +6,6 @@ carries out its instructions. A refused publication is an event. Every other ref
 ZooKeeper refuses it because a newer value, and so another event, is on its way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -3,8 +3,6 @@
 PURE. Rules for editing: as for the allocator's. The values of kinds are never renamed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

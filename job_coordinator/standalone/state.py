@@ -3,8 +3,6 @@
 PURE. Rules for editing: ``ProcessorDraft`` alone starts and stops timers; no field is a time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum
 

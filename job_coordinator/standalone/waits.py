@@ -3,8 +3,6 @@
 PURE.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from homeport.config.declarations import all_keys as keys

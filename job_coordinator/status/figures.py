@@ -5,8 +5,6 @@ shows them with the processor's id before their own labels. Names that are not i
 out: they come from a container of another version.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final

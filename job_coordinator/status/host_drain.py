@@ -5,8 +5,6 @@ names the drained hosts. Each container on one has its own request to move to an
 active container moves warm.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from homeport.config.errors import ConfigError, UnavailableError

@@ -1,7 +1,5 @@
 """The body of ``GET /v1/what-if``: the effects that the loss of hosts would have. PURE."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -4,8 +4,6 @@ A container reports each of its series; ``/metrics`` shows them as ``job_<name>`
 histograms are of all tasks of the container, a gauge of one task.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ PURE. This module alone makes the text of the first screen, from the status. ``h
 the dashboard show the same words; ``homeport explain`` shows what a processor waits for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

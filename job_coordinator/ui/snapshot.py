@@ -4,8 +4,6 @@ PURE. The page gets the whole state again and again. To keep it at about 350 byt
 the state leaves out log lines and single stores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Times and spans as people read them. PURE."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Final
 

@@ -4,8 +4,6 @@ SHELL. This module reads the secrets from the places that the keys name. No erro
 one.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

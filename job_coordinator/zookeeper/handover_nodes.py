@@ -3,8 +3,6 @@
 SHELL. Each write is done whole or not at all. ``publish`` fails if another program was faster.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

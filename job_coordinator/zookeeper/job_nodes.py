@@ -3,8 +3,6 @@
 A transaction of ZooKeeper is done whole or not at all; kazoo returns the reason for a refusal.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any

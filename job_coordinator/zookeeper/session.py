@@ -4,8 +4,6 @@ A callback from kazoo only puts what it gets into a queue. Each state of the con
 ``Connection`` object: a read or write in a state that is over proves nothing.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Sessions of tools with ZooKeeper, and the processors that a standalone job has registered."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 

@@ -5,8 +5,6 @@ within one state of the connection or not at all. The machine looks for what a l
 have lost, and writes it again. So every write may happen twice, and the second one changes nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import queue

@@ -4,8 +4,6 @@ SHELL. Each write is one transaction, which is done whole or not at all. It requ
 which its writer has read are unchanged.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

@@ -10,8 +10,6 @@ A cluster whose nodes have a network of their own has a block 10.A.B.0/24 instea
 machine has no route yet, and all its ports.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import ipaddress

@@ -7,8 +7,6 @@ at once. (tc's netem would do the same, but many kernels are built without it.)
 Message layouts: linux/netfilter/nfnetlink.h, nfnetlink_queue.h.
 """
 
-from __future__ import annotations
-
 import select
 import socket
 import struct

@@ -9,8 +9,6 @@ The names of namespaces and veth begin with the network's name, which is in the 
 before the first of them is made: whatever happens, all of them can be found by the record.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import os

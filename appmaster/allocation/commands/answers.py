@@ -1,7 +1,5 @@
 """The answers to an operator's command, and what the steps of its kinds share. PURE."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from homeport.appmaster.allocation.job_end import order_stop

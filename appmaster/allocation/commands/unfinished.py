@@ -15,8 +15,6 @@ Decisions.
   the container, but not the uuid of the command.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -33,8 +33,6 @@ Decisions.
 * *The next driver* begins the action again; what the destination has on its disk is used.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from homeport.appmaster.allocation import destinations, host_search, separation

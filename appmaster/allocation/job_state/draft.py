@@ -5,8 +5,6 @@ PURE. Rules for editing: every change of a phase goes through ``move``, which ch
 agrees with the instructions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ of one of their tables. An ``Occupancy`` names the tables that it was derived fr
 other tables it is counted again.
 """
 
-from __future__ import annotations
-
 from immutables import Map
 
 from homeport.appmaster.allocation.job_state.hosts import Rank, Ranking, ranked

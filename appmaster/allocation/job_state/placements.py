@@ -1,7 +1,5 @@
 """Operators' commands in the allocator's state; ``placement_actions`` carries them out. PURE."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

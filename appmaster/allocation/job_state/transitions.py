@@ -4,8 +4,6 @@ PURE. ``Draft.move`` checks every change of a phase against it. ``invariants`` h
 cannot express: which container holds which resource, which timers are armed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType

@@ -7,8 +7,6 @@ No event has a time. The allocator has no clock: a deadline is a timer of the sh
 ``TimerFired``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

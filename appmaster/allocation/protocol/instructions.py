@@ -15,8 +15,6 @@ PURE. Contract for the shell:
 ``cause`` names, for people, the event that led to a record or instruction. Comparisons ignore it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum

@@ -8,8 +8,6 @@ This module does not know of launchers and their children. Skein's report of a c
 about a request, not about an incarnation (safety P1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum

@@ -10,8 +10,6 @@ sentence in ``_SENTENCES``, and a test that brings it about. ``/v1/events`` serv
 kinds: they are never renamed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -3,8 +3,6 @@
 PURE.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from homeport.job_coordinator.model.ids import Host

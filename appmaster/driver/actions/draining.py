@@ -7,8 +7,6 @@ the requests: if this driver ends, the host stays drained and the requested move
 repeats the action to request the moves that are left.
 """
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import Iterable, Mapping, Sequence

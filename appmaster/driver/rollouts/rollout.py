@@ -6,8 +6,6 @@ own records. A restart is a placement request like an operator's. Its uuid follo
 and the incarnation, so it is written once, by this driver or the next one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import uuid

@@ -4,8 +4,6 @@ They are Avro's schema resolution, less what would change a value: a number that
 one, a time in another unit. The library takes more in some places, and reads other values then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A class is described as {its name: its fields and types}, with the classes of it
 itself first. A field that JSON lacks has its default, and one that the class lacks is passed over.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, get_args
 

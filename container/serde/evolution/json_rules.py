@@ -4,8 +4,6 @@ Both schemas are {field: type}, the types in Arrow's words, as ``json_meaning`` 
 field that an object lacks is null, and one that the schema lacks is passed over.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

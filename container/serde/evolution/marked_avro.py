@@ -8,8 +8,6 @@ than the second schema: then eight more bytes must agree by chance.
 Source: Avro 1.11, "Single-object encoding" and "Parsing Canonical Form".
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace

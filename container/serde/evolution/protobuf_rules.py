@@ -4,8 +4,6 @@ Both are as ``protobuf_meaning`` returns them: {message or enum: fields or value
 message itself first. Fields may have two parts more: whether they are required, and their oneof.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

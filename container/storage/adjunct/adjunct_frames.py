@@ -1,7 +1,5 @@
 """AdjunctFrames: the adjunct stores of a container as frames of its pipeline, batch by batch."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """ReadOnlyEntries: what tasks see of an adjunct store."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn

@@ -1,7 +1,5 @@
 """Reads the directory of an adjunct store beside its owner; nothing is written there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace

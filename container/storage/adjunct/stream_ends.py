@@ -1,7 +1,5 @@
 """StreamEnds: where the streams of adjunct stores end, polled from time to time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 

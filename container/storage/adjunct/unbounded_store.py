@@ -3,8 +3,6 @@
 Source: ADJUNCT, "Unbounded dataset".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from homeport.config.errors import StoreError

@@ -4,8 +4,6 @@ Source: ADJUNCT, "Bounded dataset". ``container/adjunct/versions.py`` decides wh
 version, which version is whole, and the order of a switch. This module carries it out.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import shutil

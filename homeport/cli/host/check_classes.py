@@ -4,8 +4,6 @@ Run by run-job in a process of its own, with the job's interpreter and the job's
 so that it also finds an interpreter without homeport.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection
 from typing import TextIO

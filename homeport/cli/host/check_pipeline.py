@@ -5,8 +5,6 @@ standard input, as JSON: it may hold secrets. Spark starts with the job's own pr
 the pipeline over no rows.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

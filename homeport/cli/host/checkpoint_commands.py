@@ -1,7 +1,5 @@
 """``homeport checkpoint``: show, set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated

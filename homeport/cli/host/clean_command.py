@@ -1,7 +1,5 @@
 """``homeport clean``: removes the state that a job left behind on this host."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial

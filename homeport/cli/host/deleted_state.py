@@ -1,7 +1,5 @@
 """The directories that a deleted job has left on this host."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import time

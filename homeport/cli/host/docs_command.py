@@ -1,7 +1,5 @@
 """``homeport docs``: the pages of this version, which the wheel has."""
 
-from __future__ import annotations
-
 from importlib import resources
 from pathlib import Path
 

@@ -5,8 +5,6 @@ this Kafka may not be the job's: such a folder goes by the record of homeport de
 operator's word (--orphans), where Kafka, YARN and ZooKeeper know nothing of the job.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A job's state as its operator sees it from one host: what the job is, where its folders are."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """``homeport new``: a job that runs and whose test passes, to be changed into one's own."""
 
-from __future__ import annotations
-
 import json
 import keyword
 import re

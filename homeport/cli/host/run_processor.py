@@ -1,7 +1,5 @@
 """``homeport run-processor`` and ``run-local``: a job's processors without YARN."""
 
-from __future__ import annotations
-
 import logging
 import re
 import signal

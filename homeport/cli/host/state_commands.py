@@ -1,7 +1,5 @@
 """``homeport state``: ls, dump, verify, restore."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from itertools import chain

@@ -1,7 +1,5 @@
 """``homeport state restore``: store directories made of the changelogs, in a folder apart."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """What ``homeport state verify`` prints: whether a directory is as its changelog, or another."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing

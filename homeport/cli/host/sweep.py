@@ -1,7 +1,5 @@
 """What becomes of each directory of a job on this host, and its removal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

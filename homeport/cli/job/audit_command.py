@@ -4,8 +4,6 @@ The driver that runs has its own changes in memory. Those of earlier ones are in
 hosts where the ApplicationMaster ran (``--history``).
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ Standard input is ``{"config": {key: value}, "partitions": [[system, stream, cou
 secrets are not for arguments or environments.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Mapping

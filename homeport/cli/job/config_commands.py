@@ -1,7 +1,5 @@
 """``homeport config``: get, show, set, diff, reference."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import sys

@@ -3,8 +3,6 @@
 Source: COORD, "Coordinator Stream Writer".
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence

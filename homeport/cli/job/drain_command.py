@@ -5,8 +5,6 @@ deployments keep: so the AM's death changes nothing. Each container that is ther
 request of its own, an active one warm. A command that was interrupted is given again, and goes on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 

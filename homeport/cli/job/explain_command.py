@@ -1,7 +1,5 @@
 """``homeport explain``: where one processor of the running job is, why, and what it waits for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 

@@ -4,8 +4,6 @@ The reason is a line of the container's log, which may quote data of the job. So
 the status without a token have none: it takes the right to read the job's topic.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """``homeport job-model`` and ``locality``: which container has which tasks, and where they ran."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any

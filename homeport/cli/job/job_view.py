@@ -1,7 +1,5 @@
 """A job as its operator sees it: what runs, else what the coordinator stream has recorded."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What Kafka must have before a job is started, on YARN or on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """``homeport move`` and ``restart``: a running job's container goes to another host, or stays."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -4,8 +4,6 @@ The request is a record of the coordinator stream in Samza's bytes, and so is th
 request stays the same when the command stops waiting.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

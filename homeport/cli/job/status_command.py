@@ -1,7 +1,5 @@
 """``homeport status``: what of a running job is not where it should be, and what runs where."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Sequence

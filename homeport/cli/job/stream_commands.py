@@ -1,7 +1,5 @@
 """``homeport coordinator-stream``: show, tail."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from collections import deque

@@ -4,8 +4,6 @@ A token is printed once. The coordinator stream gets its digest, as a value of a
 job takes at once, so that nothing restarts. While a token is rotated, two of one name are valid.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import time

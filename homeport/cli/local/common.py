@@ -1,7 +1,5 @@
 """What the commands of ``homeport local`` have in common."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``homeport local kill-node`` and the like: what can happen to a cluster, on request."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """``homeport local``: a Kafka and a YARN on this machine, to try a job and to see it fail over."""
 
-from __future__ import annotations
-
 import json
 from enum import StrEnum
 from typing import Any

@@ -1,7 +1,5 @@
 """``homeport local send`` and ``read``: records for a job to read, and what it has written."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import sys

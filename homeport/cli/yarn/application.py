@@ -1,7 +1,5 @@
 """An application of the job on YARN: where its AM answers, and what run-job prints of it."""
 
-from __future__ import annotations
-
 import os
 from typing import NamedTuple
 from urllib.parse import urlsplit

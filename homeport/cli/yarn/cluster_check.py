@@ -1,7 +1,5 @@
 """What ``run-job`` says of the cluster before it submits: what host affinity needs and misses."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path

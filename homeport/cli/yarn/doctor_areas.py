@@ -1,7 +1,5 @@
 """What ``homeport doctor`` looks at, area by area. An area that does not answer is a finding."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator

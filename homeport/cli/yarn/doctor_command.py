@@ -1,7 +1,5 @@
 """``homeport doctor``: what of this machine, Kafka, YARN and ZooKeeper is not fit for a job."""
 
-from __future__ import annotations
-
 import sys
 
 import typer

@@ -3,8 +3,6 @@
 Also a job that does not run, for commands that change what it has left behind.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Collection, Iterator

@@ -1,7 +1,5 @@
 """What a Samza job leaves behind that nothing here reads, in words for the take-over."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from homeport.config.config import Config

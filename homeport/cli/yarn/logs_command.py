@@ -1,7 +1,5 @@
 """``homeport logs``: what a container of a running job prints, from the node that it runs on."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """``homeport metrics-targets``: where Prometheus finds the metrics of running jobs."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """``homeport migrate``: a job of YARN's goes on standalone, or the reverse, with its state."""
 
-from __future__ import annotations
-
 import os
 import uuid
 from enum import StrEnum

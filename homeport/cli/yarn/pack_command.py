@@ -1,7 +1,5 @@
 """``homeport pack``: the environment that travels to the nodes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

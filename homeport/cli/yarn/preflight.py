@@ -4,8 +4,6 @@ Each check raises ConfigError or UnavailableError with one line that names key, 
 remedy; none of them changes anything of the job.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -7,8 +7,6 @@ after that time. If it only stood still, it finds a higher number before it subm
 past that too, the higher number fences it (safety A1).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable
 

@@ -1,7 +1,5 @@
 """How ``run-job`` waits for others, and the progress that it prints meanwhile."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

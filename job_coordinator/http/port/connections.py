@@ -10,8 +10,6 @@ is over, except the job's own. An IPv6 address counts as its network of 64 bits,
 may have to itself.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections import OrderedDict
 from collections.abc import Iterable

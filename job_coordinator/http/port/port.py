@@ -4,8 +4,6 @@ SHELL. The job coordinator, a standalone processor and the lease keeper differ o
 They share connections, limits, headers, errors, and the log of invalid HTTP.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import ssl

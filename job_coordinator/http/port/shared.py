@@ -3,8 +3,6 @@
 SHELL. Only callers without a token share answers; each caller with a token gets a new one.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
