@@ -1,10 +1,19 @@
 """The one line of all commands where a machine has no Java. PURE."""
 
+import re
 from collections.abc import Mapping
 
 LEAST_JAVA = 17
 JAVA_PACKAGE = f"openjdk-{LEAST_JAVA}-jre-headless"
 """Debian's."""
+
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+def java_major(text: str) -> int | None:
+    """Return the major version in the output of ``java -version``: 17 for 17.0.1, 8 for 1.8."""
+    found = _VERSION.search(text)
+    return int(found[1]) if found else None
 
 
 def installed_by(*packages: str) -> str:

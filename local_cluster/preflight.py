@@ -2,19 +2,24 @@
 
 import ctypes
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from homeport.config.needed_java import JAVA_PACKAGE, LEAST_JAVA, installed_by, lacking, no_java
+from homeport.config.needed_java import (
+    JAVA_PACKAGE,
+    LEAST_JAVA,
+    installed_by,
+    java_major,
+    lacking,
+    no_java,
+)
 from homeport.job_coordinator.parent_death import run_child
 from homeport.local_cluster.errors import ClusterError
 
 MINIMUM_FREE_BYTES = 2 * 1024**3
 
-_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _REMEDY = f"install a JDK {LEAST_JAVA} {installed_by(JAVA_PACKAGE)}"
 
 
@@ -87,18 +92,12 @@ def find_java() -> Path:
     return java.parents[1]
 
 
-def parse_java_version(text: str) -> int | None:
-    """Return the major version from ``java -version``: 8 for "1.8.0_292", 17 for "17.0.15"."""
-    found = _VERSION.search(text)
-    return int(found[1]) if found else None
-
-
 def _java_version(java: Path) -> int:
     try:
         result = run_child([str(java), "-version"], 60)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterError(f"{java} -version cannot be run ({error}); {_REMEDY}") from error
-    version = parse_java_version((result.stderr + result.stdout).decode(errors="replace"))
+    version = java_major((result.stderr + result.stdout).decode(errors="replace"))
     if version is None:
         raise ClusterError(f"{java} -version does not say a version; {_REMEDY}")
     return version

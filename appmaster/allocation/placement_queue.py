@@ -107,11 +107,7 @@ def _of_free_hosts(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[Pro
     for host in sorted(h for h in hosts if h is not None and not draft.is_asked(h)):
         queue = draft.containers.rows(Containers.QUEUED, host) or _worse_off(draft, host, done)
         if queue:
-            yield min(queue, key=_order).processor_id
-
-
-def _order(container: ContainerState) -> tuple[bool, ProcessorId]:
-    return (container.replica_of is not None, container.processor_id)
+            yield min(queue, key=lambda c: (c.replica_of is not None, c.processor_id)).processor_id
 
 
 def _worse_off(draft: Draft, host: Host, done: AbstractSet[ProcessorId]) -> list[ContainerState]:

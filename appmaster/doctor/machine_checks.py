@@ -1,14 +1,12 @@
 """Checks that this machine can submit a job and run Spark. PURE."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from homeport.appmaster.doctor.finding import Check, Finding
-from homeport.config.needed_java import JAVA_PACKAGE, LEAST_JAVA, installed_by
+from homeport.config.needed_java import JAVA_PACKAGE, LEAST_JAVA, installed_by, java_major
 
 LEAST_PYTHON = (3, 11)
-_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +54,6 @@ def check_machine(facts: MachineFacts, *, needs_java: bool, needs_yarn: bool) ->
     if needs_yarn:
         yield from _hadoop(facts)
     yield from _cache(facts)
-
-
-def java_major(text: str) -> int | None:
-    """Return the major version in the output of ``java -version``: 17 for 17.0.1, 8 for 1.8."""
-    found = _JAVA_VERSION.search(text)
-    return int(found[1]) if found else None
 
 
 def _java(facts: MachineFacts, *, needs_java: bool) -> Iterator[Finding]:

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from homeport.appmaster.doctor.finding import Check, Finding
-from homeport.appmaster.doctor.machine_checks import java_major
-from homeport.config.needed_java import LEAST_JAVA
+from homeport.config.needed_java import LEAST_JAVA, java_major
 from homeport.config.number_text import whole_of
 
 PROBE_SCRIPT = """\

@@ -88,7 +88,8 @@ class Migration:
         kept = self._nodes.read()
         require_none_registered(self._job.name, kept.processors)
         StateResetManager(self._stream).require_finished()
-        recorded = self._recorded() or YARN
+        factory = keys.JOB_COORDINATOR_FACTORY
+        recorded = factory.read(ConfigManager(self._stream).read()) or YARN
         mark, other = (TO_ZOOKEEPER, TO_YARN) if to == ZOOKEEPER else (TO_YARN, TO_ZOOKEEPER)
         if recorded == LOCAL:
             rule = "the job has run by homeport run-local, whose folder is on one machine"
@@ -180,9 +181,6 @@ class Migration:
         """Make the plan the newest if ``kept`` still is: another migration may have ended."""
         if not self._nodes.publish(kept, plan):
             raise UnavailableError(_CHANGED)
-
-    def _recorded(self) -> str | None:
-        return keys.JOB_COORDINATOR_FACTORY.read(ConfigManager(self._stream).read())
 
     def _named(self, name: str, starter: str) -> MigrationStep:
         key = keys.JOB_COORDINATOR_FACTORY.name

@@ -137,7 +137,7 @@ def meant_by(name: str) -> str | None:
             continue
         values = _places(pattern, given)
         literal = ".".join(part for part in pattern if not _PLACE.fullmatch(part))
-        rest = ".".join(given[i] for i in range(len(given)) if i not in _taken(values))
+        rest = ".".join(part for i, part in enumerate(given) if all(i not in v for v in values))
         matcher = difflib.SequenceMatcher(None, rest, literal, autojunk=False)
         if matcher.real_quick_ratio() < best_ratio or matcher.quick_ratio() < best_ratio:
             continue
@@ -170,7 +170,3 @@ def _places(pattern: list[str], given: list[str]) -> list[range]:
         for place in places
         if place < len(given)
     ]
-
-
-def _taken(values: list[range]) -> set[int]:
-    return {i for taken in values for i in taken}

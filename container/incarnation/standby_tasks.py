@@ -182,13 +182,10 @@ class StandbyContainer(Container):
             start_up.write_locality(context, stream)
         start_up.report_started(context, restored)
         context.launcher.want_spare(context.job.spare)
-        replicas.follow(self._flush_s, self._flushed)
+        replicas.follow(lambda: self._tuning.latest().commit_ms / 1000, self._flushed)
         replicas.close()
         _LOG.info("stopped in order")
         return False
-
-    def _flush_s(self) -> float:
-        return self._tuning.latest().commit_ms / 1000
 
     def _flushed(self, moved: int) -> None:
         if moved:

@@ -108,11 +108,6 @@ class Timers:
 
     # -- what its container calls
 
-    @property
-    def count(self) -> int:
-        """Return the number of timers."""
-        return len(self._timers)
-
     def saw(self, rows: pa.Table) -> None:
         """Advance event time by rows that the task has processed."""
         watermark = self._watermark

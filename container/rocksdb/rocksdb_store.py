@@ -222,7 +222,8 @@ class RocksDbStore:
         before = (start or b"", POSITION_KEY if end is None else min(end, POSITION_KEY))
         after = (max(start or b"", _BEHIND_POSITION), end)
         # An iterator of RocksDB's stays at the moment at which it was made.
-        parts = [(part, self._items(*part)) for part in (before, after) if _has_room(*part)]
+        ranges = [(first, last) for first, last in (before, after) if last is None or first < last]
+        parts = [(part, self._items(*part)) for part in ranges]
         pairs = self._pairs(parts)
         self._scans[pairs] = parts
         return pairs
@@ -327,10 +328,6 @@ def without_wal() -> WriteOptions:
     # The binding's stubs take this property for a method.
     options.disable_wal = True  # type: ignore[method-assign,assignment]  # a property
     return options
-
-
-def _has_room(start: bytes, end: bytes | None) -> bool:
-    return end is None or start < end
 
 
 def _bounds(end: bytes | None) -> ReadOptions:

@@ -130,15 +130,9 @@ def _tasks(
     numbers = assign_changelog_partitions(grouped, before.changelog_partitions)
     _refuse_shared(numbers, before.changelog_partitions)
     return {
-        task: TaskModel(task, _inputs(grouped[task], broadcast), number)
+        task: TaskModel(task, tuple(sorted(broadcast.union(grouped[task]))), number)
         for task, number in numbers.items()
     }
-
-
-def _inputs(
-    own: Collection[SystemStreamPartition], broadcast: frozenset[SystemStreamPartition]
-) -> tuple[SystemStreamPartition, ...]:
-    return tuple(sorted(broadcast.union(own) if broadcast else own))
 
 
 def _numbered_containers(

@@ -4,7 +4,7 @@ PURE. Source: COORD, benefit 3: "Changing them in future deployment amounts to r
 state of the job because it may re-shuffle input partitions to the containers."
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from homeport.config.config import Config
@@ -236,8 +236,5 @@ def _reader(store: AdjunctStore | None) -> str:
 def _task(name: TaskName, ssps: _Partitions | None) -> str:
     if ssps is None:
         return f"no task {name!r}"
-    return f"task {name!r} of {', '.join(_listed(ssps))}"
-
-
-def _listed(ssps: _Partitions) -> Iterator[str]:
-    return (f"{ssp.system_stream}#{ssp.partition}" for ssp in sorted(ssps))
+    inputs = ", ".join(f"{ssp.system_stream}#{ssp.partition}" for ssp in sorted(ssps))
+    return f"task {name!r} of {inputs}"

@@ -63,8 +63,9 @@ def decode_job_model(data: bytes) -> JobModel:
         ProcessorId(id_): _read_container(as_object(container, f"container {id_!r}"))
         for id_, container in required_field(body, "containers", dict).items()
     }
+    config = required_field(body, "config", dict)
     return JobModel(
-        _read_config(required_field(body, "config", dict)),
+        Config({key: required_field(config, key, str) for key in config}),
         mirrored(dict(sorted(containers.items()))),
     )
 
@@ -97,10 +98,6 @@ def partition_body(ssp: SystemStreamPartition) -> dict[str, Any]:
         "stream": ssp.stream,
         "keyBucket": ssp.key_bucket,
     }
-
-
-def _read_config(body: dict[str, Any]) -> Config:
-    return Config({key: required_field(body, key, str) for key in body})
 
 
 def _read_container(body: dict[str, Any]) -> ContainerModel:

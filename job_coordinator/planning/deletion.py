@@ -126,14 +126,12 @@ def own_topics(config: Config, stream: CoordinatorStream) -> tuple[OwnTopic, ...
         name = own_repartition(config, topic)
         if name is not None:
             found.setdefault(topic, OwnTopic(topic, f"the topic of repartition {name}", topic_id))
-    outputs = [*(s for _, s in declared_outputs(config)), *_reporters_streams(config), *made]
+    declared = (stream for _, stream in declared_outputs(config))
+    reported = (reporter.stream for reporter in snapshot_reporters(config))
+    outputs = [*declared, *reported, *made]
     for topic in dict.fromkeys(outputs):
         found.setdefault(topic, OwnTopic(topic, "an output", made.get(topic), is_output=True))
     return tuple(found.values())
-
-
-def _reporters_streams(config: Config) -> Iterator[SystemStream]:
-    return (reporter.stream for reporter in snapshot_reporters(config))
 
 
 def uses_in_words(config: Config, job: str) -> Iterator[tuple[str, str]]:

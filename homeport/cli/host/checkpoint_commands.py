@@ -1,8 +1,7 @@
 """``homeport checkpoint``: show, set."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
 from msgspec import Struct
@@ -25,7 +24,7 @@ app = new_app("Shows how far a job has read its input, or sets it while the job 
 
 
 class ShownPosition(Struct, frozen=True):
-    """How far one task has read one partition, for a script."""
+    """How far one task has read one partition."""
 
     task: Annotated[TaskName, about("of the checkpoint")]
     ssp: Annotated[str, about("system.stream.partition")]
@@ -34,39 +33,28 @@ class ShownPosition(Struct, frozen=True):
     head: Annotated[int, about("offset behind the newest record")]
     lag: Annotated[int | None, about("records that are not processed")]
 
+    @classmethod
+    def of(
+        cls, task: TaskName, ssp: SystemStreamPartition, processed: int | None, ends: OffsetRange
+    ) -> Self:
+        """Return it; the lag counts offsets up to the head: transaction markers take some."""
+        oldest, head = ends.oldest, ends.head
+        lag = None if processed is None else max(0, head - max(processed + 1, oldest))
+        return cls(task, ssp.name, processed, oldest, head, lag)
 
-@dataclass(frozen=True, slots=True)
-class Position:
-    """How far one task has read one partition; ``processed``: the last message; None: unknown."""
-
-    task: TaskName
-    ssp: SystemStreamPartition
-    processed: int | None
-    ends: OffsetRange
-
-    @property
-    def lag(self) -> int | None:
-        """Count offsets up to the head; transaction markers take some."""
-        if self.processed is None:
-            return None
-        return max(0, self.ends.head - max(self.processed + 1, self.ends.oldest))
-
-    def shown(self) -> ShownPosition:
+    def shown(self) -> Self:
         """Return it for a script."""
-        ends = self.ends
-        return ShownPosition(
-            self.task, self.ssp.name, self.processed, ends.oldest, ends.head, self.lag
-        )
+        return self
 
     def __str__(self) -> str:
-        ends = f"oldest {self.ends.oldest}, head {self.ends.head}"
-        if self.processed is None:
-            return f"{self.task}  {self.ssp.name}: no checkpoint; {ends}"
-        lost = self.ends.oldest - self.processed - 1
+        ends = f"oldest {self.oldest}, head {self.head}"
+        if self.offset is None:
+            return f"{self.task}  {self.ssp}: no checkpoint; {ends}"
+        lost = self.oldest - self.offset - 1
         gone = f", of which {lost} messages are no longer there" if lost > 0 else ""
         return (
-            f"{self.task}  {self.ssp.name}: processed {self.processed}, next "
-            f"{self.processed + 1}{gone}; {ends}, lag {self.lag}"
+            f"{self.task}  {self.ssp}: processed {self.offset}, next "
+            f"{self.offset + 1}{gone}; {ends}, lag {self.lag}"
         )
 
 
@@ -85,7 +73,7 @@ def show(*, job: OpenRecordedJob, task: OneTask = None, as_json: AsJson = False)
 
 def positions(
     job: RecordedJob, tasks: list[TaskModel], readers: Mapping[str, LogReader]
-) -> list[Position]:
+) -> list[ShownPosition]:
     """Return how far each of ``tasks`` has read each of its partitions.
 
     ConfigError: the job has no checkpoints. StoreError: one was written under another grouper.
@@ -99,7 +87,7 @@ def positions(
         found = reader.ends([(ssp.stream, ssp.partition) for ssp in own])
         ends.update((ssp, found[ssp.stream, ssp.partition]) for ssp in own)
     return [
-        Position(task.task_name, ssp, offsets.get(task.task_name, {}).get(ssp), ends[ssp])
+        ShownPosition.of(task.task_name, ssp, offsets.get(task.task_name, {}).get(ssp), ends[ssp])
         for task in tasks
         for ssp in task.system_stream_partitions
     ]

@@ -40,7 +40,6 @@ from homeport.container.storage.state_comparison import (
     Comparison,
     compare_with_changelogs,
 )
-from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _SCRATCH_BYTES = 32 * 1024 * 1024
@@ -105,19 +104,13 @@ def shown(
     except PartitionError as error:
         return ShownAdjunct(planned, looked, None, str(error))
     stream = StreamNow(topic_id, ranges, now, kept.get(store.stream.stream))
-    recovery = recover(store, looked.found, stream, lambda ssp: _oldest(ranges, ssp))
+    recovery = recover(store, looked.found, stream, lambda ssp: InputPosition(ranges[ssp].oldest))
     positions = looked.found.positions
     behind = sum(max(0, ranges[p].head - at) for p, at in positions.items() if p in ranges)
     reason = None if recovery.refusal is None else recovery.refusal.story
     if not looked.found.exists:
         reason = "nothing is in it"
     return ShownAdjunct(planned, looked, behind, reason)
-
-
-def _oldest(
-    ranges: Mapping[SystemStreamPartition, OffsetRange], ssp: SystemStreamPartition
-) -> InputPosition:
-    return InputPosition(ranges[ssp].oldest)
 
 
 def _texts(positions: Mapping[SystemStreamPartition, int]) -> dict[str, int]:
@@ -176,7 +169,8 @@ def _compared(
 ) -> Comparison:
     store = planned.store
     policy = job.cleanup_policy(store.stream)
-    entries = Replay(job.view_of(_owner(job, planned)), planned, reader)
+    owner = next(name for name, c in job.model.containers.items() if planned.writer in c.tasks)
+    entries = Replay(job.view_of(owner), planned, reader)
     kept = ranges
     if store.is_bounded:
         # A version is whole, whatever came before it, unless something of it was deleted.
@@ -198,10 +192,6 @@ def _compared(
         finally:
             for digests in stores:
                 digests.close()
-
-
-def _owner(job: RecordedJob, planned: PlannedStore) -> ProcessorId:
-    return next(name for name, c in job.model.containers.items() if planned.writer in c.tasks)
 
 
 Ranges = Mapping[SystemStreamPartition, OffsetRange]

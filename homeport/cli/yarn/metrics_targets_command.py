@@ -51,7 +51,8 @@ def metrics_targets(*, listen: str | None = None, config_path: list[str] | None 
     set, and a file names ZooKeeper, no YARN is read.
     """
     configs = [loaded(path, None) for path in config_path or ()]
-    jobs, standalone = HttpsJobs(configs), [c for c in configs if _has_zookeeper(c)]
+    jobs, zookeeper = HttpsJobs(configs), keys.JOB_COORDINATOR_ZK_CONNECT
+    standalone = [config for config in configs if zookeeper.is_set(config)]
     has_yarn = CONF_DIR_VARIABLE in os.environ or not standalone
     yarn = ResourceManagerRest.from_environment(os.environ) if has_yarn else None
     if listen is None:
@@ -74,10 +75,6 @@ def _address(listen: str) -> tuple[str, int]:
             f"--listen {listen!r}: it must be HOST:PORT with a port up to 65535, as 127.0.0.1:9400"
         )
     return host, int(port)
-
-
-def _has_zookeeper(config: Config) -> bool:
-    return keys.JOB_COORDINATOR_ZK_CONNECT.is_set(config)
 
 
 def standalone_targets(configs: Iterable[Config]) -> list[Mapping[str, Any]]:

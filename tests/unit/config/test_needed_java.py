@@ -1,10 +1,10 @@
-"""The line of a machine without Java: what is missing, and how to get it."""
+"""The line of a machine without Java: what is missing, and how to get it; Java's versions."""
 
 from __future__ import annotations
 
 import pytest
 
-from homeport.config.needed_java import no_java
+from homeport.config.needed_java import java_major, no_java
 
 
 @pytest.mark.parametrize("java_home", [None, ""])
@@ -22,3 +22,18 @@ def test_a_java_home_without_java_is_at_fault() -> None:
         "JAVA_HOME=/nowhere has no bin/java; set it to a JDK 17 or newer, or unset it to use the "
         "java on PATH"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_292"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('Picked up JAVA_TOOL_OPTIONS: -Dx\nopenjdk version "17-ea"', 17),
+        ("no java here", None),
+    ],
+)
+def test_main_version(text: str, version: int | None) -> None:
+    """Old versions count behind the 1, new ones in front."""
+    assert java_major(text) == version

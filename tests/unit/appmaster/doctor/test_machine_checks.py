@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from homeport.appmaster.doctor.finding import Level
-from homeport.appmaster.doctor.machine_checks import MachineFacts, check_machine, java_major
+from homeport.appmaster.doctor.machine_checks import MachineFacts, check_machine
 
 GOOD = MachineFacts(
     python=(3, 11),
@@ -64,10 +64,3 @@ def test_java_is_a_wish_where_nothing_needs_it() -> None:
     """It is a warning, and the Hadoop client is not looked for."""
     found = check_machine(replace(GOOD, java=None, yarn=None), needs_java=False, needs_yarn=False)
     assert [f.check for f in found if f.level is Level.WARNING] == ["machine.java"]
-
-
-def test_versions_of_java() -> None:
-    """Before Java 9 the first number was 1."""
-    assert java_major('openjdk version "21" 2023-09-19') == 21
-    assert java_major('java version "1.8.0_402"') == 8
-    assert java_major("") is None
