@@ -47,22 +47,16 @@ def named_tokens(key: str, items: Iterable[str]) -> tuple[NamedToken, ...]:
     for item in items:
         match = _ITEM.fullmatch(item)
         if match is None or match["name"] == RESERVED:
-            raise ConfigError(
-                key,
-                item,
+            rule = (
                 f"each item is NAME:DIGEST, with a name other than {RESERVED} of at most 40 "
-                "letters, digits, dots, dashes and underscores, and the SHA-256 of the token",
-                _REMEDY,
+                "letters, digits, dots, dashes and underscores, and the SHA-256 of the token"
             )
+            raise ConfigError(key, item, rule, _REMEDY)
         found.append(NamedToken(match["name"], match["digest"]))
     if len(found) > MOST:
         raise ConfigError(key, str(len(found)), f"there are at most {MOST}", "revoke some")
     for name, count in Counter(token.name for token in found).items():
         if count > OF_ONE_NAME:
-            raise ConfigError(
-                key,
-                name,
-                f"{count} tokens have this name: at most {OF_ONE_NAME} are valid at once",
-                f"homeport token revoke {name} --old",
-            )
+            rule = f"{count} tokens have this name: at most {OF_ONE_NAME} are valid at once"
+            raise ConfigError(key, name, rule, f"homeport token revoke {name} --old")
     return tuple(found)

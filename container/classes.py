@@ -119,12 +119,9 @@ def require_single_calls(
     ``init``.
     """
     if limit > 1 and not issubclass(task_class, StreamTask):
-        raise ConfigError(
-            MAX_CONCURRENCY,
-            str(limit),
-            f"{task_class.__name__} is a BatchTask, which is called for a whole batch",
-            "remove the key, or write a StreamTask",
-        )
+        rule = f"{task_class.__name__} is a BatchTask, which is called for a whole batch"
+        remedy = "remove the key, or write a StreamTask"
+        raise ConfigError(MAX_CONCURRENCY, str(limit), rule, remedy)
     for store in getattr(task_class, "windows_of_job", ()):
         require_lateness(store, limit, lateness_ms)
 
@@ -135,12 +132,8 @@ def load_function(name: str) -> Callable[..., Any]:
     if isinstance(found, DeclaredJob):
         found = found.pipeline_function()
     if not callable(found) or isinstance(found, type):
-        raise ConfigError(
-            PIPELINE_CLASS,
-            name,
-            "it must name a function that returns a DataFrame",
-            f"this is {_described(found)}",
-        )
+        rule = "it must name a function that returns a DataFrame"
+        raise ConfigError(PIPELINE_CLASS, name, rule, f"this is {_described(found)}")
     # Its parameters are looked at where the streams are known.
     fault = fault_of(found, "pipeline", ())
     if fault is not None and not fault.remedy.startswith("write"):
@@ -221,12 +214,9 @@ def load_columns(of: InputSerde) -> Columns:
         key, value, what = of.key, str(entry), "give its fields types"
         if isinstance(entry, SchemaSerde):
             key, value, what = entry.schema_key, entry.file or entry.schema, "write a schema"
-        raise ConfigError(
-            key,
-            value or None,
-            f"a pipeline or BatchTask needs columns: {error}",
-            f"{what} that columns have, or read bytes: remove the stream's samza.msg.serde",
-        ) from None
+        rule = f"a pipeline or BatchTask needs columns: {error}"
+        remedy = f"{what} that columns have, or read bytes: remove the stream's samza.msg.serde"
+        raise ConfigError(key, value or None, rule, remedy) from None
 
 
 _UNREADABLE = (WireError, ValueError, EOFError, RecursionError, struct.error, zlib.error)
@@ -245,12 +235,8 @@ def _own_serde(key: str, name: str) -> Serde:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - user code may raise anything
-        raise ConfigError(
-            key,
-            name,
-            f"an object cannot be made of it: {in_one_line(error)}",
-            "let it be made without arguments",
-        ) from None
+        rule = f"an object cannot be made of it: {in_one_line(error)}"
+        raise ConfigError(key, name, rule, "let it be made without arguments") from None
     for method, parameter in (("to_bytes", "value"), ("from_bytes", "data")):
         fault = fault_of(getattr(own, method, None), method, [parameter], is_method=True)
         if fault is not None:
@@ -309,12 +295,8 @@ def _no_exit(name: str) -> Iterator[None]:
 def require_task_class(task_class: str | None) -> str:
     """Return the configured task class; raise ConfigError where there is none."""
     if task_class is None:
-        raise ConfigError(
-            TASK_CLASS,
-            None,
-            "a pipeline's rows need a task that keeps or sends them",
-            "name a BatchTask or StreamTask, as module:Class",
-        )
+        rule = "a pipeline's rows need a task that keeps or sends them"
+        raise ConfigError(TASK_CLASS, None, rule, "name a BatchTask or StreamTask, as module:Class")
     return task_class
 
 

@@ -65,12 +65,9 @@ class ContainerJob:
         """Return the view for one processor; ConfigError: no container can run it."""
         container = model.containers.get(processor_id)
         if container is None:
-            raise ConfigError(
-                "processor_id",
-                processor_id,
-                "the JobModel has no such container",
-                f"it has {', '.join(sorted(model.containers)) or 'none'}",
-            )
+            rule = "the JobModel has no such container"
+            remedy = f"it has {', '.join(sorted(model.containers)) or 'none'}"
+            raise ConfigError("processor_id", processor_id, rule, remedy)
         config = model.config
         job, task = JobConfig.of(config), TaskConfig.of(config)
         is_standby = container.role is TaskMode.STANDBY

@@ -62,12 +62,8 @@ def job_python(
     if yarn.python_archive is None:
         return interpreter(yarn.python_executable)
     if yarn.python_executable is not None:
-        raise ConfigError(
-            _KEY,
-            yarn.python_archive,
-            f"{keys.YARN_PYTHON_EXECUTABLE.name} is set too, and one job has one Python",
-            "remove one of the two",
-        )
+        rule = f"{keys.YARN_PYTHON_EXECUTABLE.name} is set too, and one job has one Python"
+        raise ConfigError(_KEY, yarn.python_archive, rule, "remove one of the two")
     cache = cache_folder(environment) / "environments"
     local = _local_path(yarn.python_archive)
     if local is not None:

@@ -115,11 +115,8 @@ def _size_refusals(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]
         (keys.YARN_AM_CPU_CORES, yarn.am_cpu_cores, am_cores, counted(am_cores, "core")),
     ):
         if value > limit:
-            yield key.error(
-                value,
-                f"the cluster grants at most {most} to one container",
-                f"write {limit} or less",
-            )
+            rule = f"the cluster grants at most {most} to one container"
+            yield key.error(value, rule, f"write {limit} or less")
 
 
 def _granted(nodes: Sequence[Node], stated: Mapping[str, str]) -> tuple[int, int]:
@@ -157,38 +154,24 @@ def _label_refusals(
 ) -> Iterator[ConfigError]:
     kind = facts.scheduler.kind
     if kind != CAPACITY:
-        yield ConfigError(
-            key,
-            label,
-            f"the cluster's {kind} has no node labels: the CapacityScheduler alone has",
-            f"leave {key} out",
-        )
+        rule = f"the cluster's {kind} has no node labels: the CapacityScheduler alone has"
+        yield ConfigError(key, label, rule, f"leave {key} out")
     elif facts.resource_manager.get(LABELS_ENABLED, "true") != "true":
-        yield ConfigError(
-            key,
-            label,
-            f"the cluster has no node labels: {LABELS_ENABLED} is false",
-            f"leave {key} out, or enable them in the ResourceManager's yarn-site.xml",
-        )
+        rule = f"the cluster has no node labels: {LABELS_ENABLED} is false"
+        remedy = f"leave {key} out, or enable them in the ResourceManager's yarn-site.xml"
+        yield ConfigError(key, label, rule, remedy)
     elif queue is not None and not queue.may_use(label):
         allowed = ", ".join(sorted(queue.labels)) or "none"
-        yield ConfigError(
-            key,
-            label,
-            f"the queue {queue.path} may not use nodes with this label; its labels: {allowed}",
-            "choose one of these, or another queue",
-        )
+        rule = f"the queue {queue.path} may not use nodes with this label; its labels: {allowed}"
+        yield ConfigError(key, label, rule, "choose one of these, or another queue")
 
 
 def warnings(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
     """Yield why containers return late, or not always."""
     queue = YarnConfig.of(config).queue
     if facts.scheduler.kind in {CAPACITY, FAIR} and facts.scheduler.queue(queue) is None:
-        yield keys.YARN_QUEUE.error(
-            queue,
-            "YARN has no such queue now, and its rules of placement choose or make one",
-            "name a queue that exists",
-        )
+        rule = "YARN has no such queue now, and its rules of placement choose or make one"
+        yield keys.YARN_QUEUE.error(queue, rule, "name a queue that exists")
     yield from _scheduling(config, facts)
     if facts.resource_manager:
         yield from _resource_manager(facts.resource_manager)
@@ -207,30 +190,20 @@ def _scheduling(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
     if known.get(key, "false") != "true":
         beat_ms = stated.get(HEARTBEAT_MS, "1000")
         wait_ms = ClusterManagerConfig.of(config).request_timeout_ms
-        yield ConfigError(
-            key,
-            known.get(key, "false"),
+        rule = (
             f"a host is granted only when its NodeManager beats, every {beat_ms} ms, at each start "
-            f"and failover; after {wait_ms} ms a container looks for another host",
-            "set it to true",
+            f"and failover; after {wait_ms} ms a container looks for another host"
         )
+        yield ConfigError(key, known.get(key, "false"), rule, "set it to true")
 
 
 def _resource_manager(stated: Mapping[str, str]) -> Iterator[ConfigError]:
     if stated.get(RM_RECOVERY, "false") != "true":
-        yield ConfigError(
-            RM_RECOVERY,
-            "false",
-            "a ResourceManager that starts again ends the job and does not know it any more",
-            "set it to true, with a store",
-        )
+        rule = "a ResourceManager that starts again ends the job and does not know it any more"
+        yield ConfigError(RM_RECOVERY, "false", rule, "set it to true, with a store")
     elif stated.get(RM_WORK_PRESERVING, "true") != "true":
-        yield ConfigError(
-            RM_WORK_PRESERVING,
-            "false",
-            "a ResourceManager that starts again ends all containers of the job",
-            "set it to true",
-        )
+        rule = "a ResourceManager that starts again ends all containers of the job"
+        yield ConfigError(RM_WORK_PRESERVING, "false", rule, "set it to true")
 
 
 def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
@@ -246,13 +219,11 @@ def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
         )
     delay = stated.get(SIGKILL_DELAY_MS, "250")
     if delay.isascii() and delay.isdigit() and int(delay) < _ENOUGH_TO_STOP_MS:
-        yield ConfigError(
-            SIGKILL_DELAY_MS,
-            delay,
+        rule = (
             f"a container that YARN ends{where} has no time to close its stores, and reads more "
-            "of its changelog when it is back",
-            f"set it to {_ENOUGH_TO_STOP_MS} or more",
+            "of its changelog when it is back"
         )
+        yield ConfigError(SIGKILL_DELAY_MS, delay, rule, f"set it to {_ENOUGH_TO_STOP_MS} or more")
     is_enforced = stated.get(ENFORCED, "true") == "true"
     is_looked_at = not is_enforced
     if not (is_enforced and stated.get(CGROUPS, "false") == "true") and not (
@@ -267,10 +238,8 @@ def _node(config: Config, facts: ClusterFacts) -> Iterator[ConfigError]:
             "to true",
         )
     if is_looked_at and stated.get(VMEM_CHECK, "true") == "true":
-        yield ConfigError(
-            VMEM_CHECK,
-            "true",
+        rule = (
             f"address space counts as memory{where}, of which Java and RocksDB reserve far more "
-            "than they use: YARN may kill containers at their start",
-            "set it to false",
+            "than they use: YARN may kill containers at their start"
         )
+        yield ConfigError(VMEM_CHECK, "true", rule, "set it to false")

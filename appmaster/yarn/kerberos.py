@@ -34,16 +34,12 @@ def kerberos_login(config: Config) -> KerberosLogin | None:
         present, absent = keys.YARN_KERBEROS_PRINCIPAL, keys.YARN_KERBEROS_KEYTAB
         if principal is None:
             present, absent = absent, present
-        raise present.error(
-            principal or keytab,
-            f"a login needs both, and {absent.name} is not set",
-            f"set {absent.name}, or remove {present.name} and use kinit",
-        )
+        rule = f"a login needs both, and {absent.name} is not set"
+        remedy = f"set {absent.name}, or remove {present.name} and use kinit"
+        raise present.error(principal or keytab, rule, remedy)
     path = Path(keytab).expanduser().absolute()
     if not path.is_file() or not os.access(path, os.R_OK):
-        raise keys.YARN_KERBEROS_KEYTAB.error(
-            keytab,
-            f"{path} is no file that this user may read",
-            "name the principal's keytab on this machine",
-        )
+        rule = f"{path} is no file that this user may read"
+        remedy = "name the principal's keytab on this machine"
+        raise keys.YARN_KERBEROS_KEYTAB.error(keytab, rule, remedy)
     return KerberosLogin(principal, str(path))

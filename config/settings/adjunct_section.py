@@ -129,18 +129,12 @@ def _store(
         return None
     key, stream = named
     if store.changelog is not None:
-        raise keys.STORE_CHANGELOG.error(
-            store.changelog,
-            f"{key} fills the store, and its stream is all the log that it needs",
-            "remove one of both",
-            name,
-        )
+        rule = f"{key} fills the store, and its stream is all the log that it needs"
+        raise keys.STORE_CHANGELOG.error(store.changelog, rule, "remove one of both", name)
     if store.ttl_ms is not None:
+        rule = f"{key} fills the store, whose entries live until their stream deletes them"
         raise keys.ROCKSDB_TTL_MS.error(
-            config.get_str(keys.ROCKSDB_TTL_MS.named(name)),
-            f"{key} fills the store, whose entries live until their stream deletes them",
-            "remove it",
-            name,
+            config.get_str(keys.ROCKSDB_TTL_MS.named(name)), rule, "remove it", name
         )
     validity_ms = keys.STORE_ADSTORE_VALIDITY_MS.read(config, name)
     return AdjunctStore(
@@ -169,24 +163,16 @@ def _input(config: Config, name: str) -> tuple[str, SystemStream] | None:
     found = None if text is None else _stream(config, own, text)
     other = _stream(config, side, others[0]) if others else None
     if found is not None and other is not None and found != other:
-        raise ConfigError(
-            side,
-            str(other),
-            f"{own} names another stream, {found}, and one stream fills a store",
-            "remove one of both",
-        )
+        rule = f"{own} names another stream, {found}, and one stream fills a store"
+        raise ConfigError(side, str(other), rule, "remove one of both")
     if found is not None:
         return own, found
     return None if other is None else (side, other)
 
 
 def _several_streams(key: str, value: str | None) -> ConfigError:
-    return ConfigError(
-        key,
-        value,
-        "one stream fills a store, so that the store is a copy of it",
-        "give each stream a store of its own",
-    )
+    rule = "one stream fills a store, so that the store is a copy of it"
+    return ConfigError(key, value, rule, "give each stream a store of its own")
 
 
 def _stream(config: Config, key: str, text: str) -> SystemStream:
@@ -209,13 +195,11 @@ def _is_broadcast(
             f"remove it from {keys.TASK_INPUTS.name} where every container is to have all of it",
         )
     if not is_input and stream not in broadcast:
-        raise ConfigError(
-            key,
-            str(stream),
-            "it is no input of the job",
+        remedy = (
             f"add it to {keys.TASK_INPUTS.name} (each task has the part of its partitions), or its "
-            f"partitions to {keys.TASK_BROADCAST_INPUTS.name} (each container has all of it)",
+            f"partitions to {keys.TASK_BROADCAST_INPUTS.name} (each container has all of it)"
         )
+        raise ConfigError(key, str(stream), "it is no input of the job", remedy)
     grouper = short_name(Kind.SSP_GROUPER, JobConfig.of(config).ssp_grouper_factory)
     if is_input and grouper == _ONE_TASK_EACH:
         raise ConfigError(
@@ -232,12 +216,8 @@ def _extractor(config: Config, name: str) -> str | None:
     own = _class(config, keys.STORE_ADSTORE_EXTRACTOR_FACTORY, name)
     side = _class(config, keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY, name)
     if own is not None and side is not None and own != side:
-        raise keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY.error(
-            side,
-            f"{keys.STORE_ADSTORE_EXTRACTOR_FACTORY.named(name)} names another class, {own}",
-            "remove one of both",
-            name,
-        )
+        rule = f"{keys.STORE_ADSTORE_EXTRACTOR_FACTORY.named(name)} names another class, {own}"
+        raise keys.STORE_SIDE_INPUTS_PROCESSOR_FACTORY.error(side, rule, "remove one of both", name)
     return own or side
 
 
@@ -267,13 +247,11 @@ def _markers(config: Config, name: str) -> VersionMarkers | None:
     header = keys.STORE_ADSTORE_MARKER_HEADER.read(config, name)
     key = keys.STORE_ADSTORE_MARKER_KEY.read(config, name)
     if header is not None and key is not None:
-        raise keys.STORE_ADSTORE_MARKER_KEY.error(
-            key,
+        rule = (
             f"{keys.STORE_ADSTORE_MARKER_HEADER.named(name)} is set, and a marker is known by one "
-            "of both",
-            "remove one of both",
-            name,
+            "of both"
         )
+        raise keys.STORE_ADSTORE_MARKER_KEY.error(key, rule, "remove one of both", name)
     return None if header is None and key is None else VersionMarkers(header, key)
 
 
@@ -282,20 +260,14 @@ def _check_streams(config: Config, stores: Mapping[str, AdjunctStore]) -> None:
     for store in stores.values():
         other = owners.setdefault(store.stream, store)
         if other is not store:
-            raise ConfigError(
-                store.input_key,
-                str(store.stream),
-                f"it fills store {other.name!r} already, and one store keeps a stream",
-                "read that store, or remove it",
-            )
+            rule = f"it fills store {other.name!r} already, and one store keeps a stream"
+            remedy = "read that store, or remove it"
+            raise ConfigError(store.input_key, str(store.stream), rule, remedy)
     if stores and {*all_inputs(config)} <= set(owners):
         first = next(iter(stores.values()))
-        raise ConfigError(
-            first.input_key,
-            str(first.stream),
-            "every input of the job fills a store, and none is left for its tasks",
-            f"add what the tasks are to process to {keys.TASK_INPUTS.name}",
-        )
+        rule = "every input of the job fills a store, and none is left for its tasks"
+        remedy = f"add what the tasks are to process to {keys.TASK_INPUTS.name}"
+        raise ConfigError(first.input_key, str(first.stream), rule, remedy)
 
 
 def adjunct_warnings(config: Config, adjuncts: AdjunctsConfig) -> Iterator[str]:

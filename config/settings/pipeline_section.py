@@ -86,11 +86,9 @@ class PipelineConfig:
         if not given:
             if output is not None:
                 known = " or ".join(kind.key.name for kind in reversed(PipelineKind))
-                raise keys.TASK_PIPELINE_OUTPUT.error(
-                    output,
-                    "the job has no pipeline, whose rows could leave",
-                    f"set {known}, or remove the key",
-                )
+                rule = "the job has no pipeline, whose rows could leave"
+                remedy = f"set {known}, or remove the key"
+                raise keys.TASK_PIPELINE_OUTPUT.error(output, rule, remedy)
             return None
         ((kind, value),) = given
         check = keys.TASK_PIPELINE_CHECK.read(config)
@@ -112,9 +110,6 @@ def _output(config: Config) -> SystemStream | None:
     stream = stream_named(key.name, text, "totals")
     task_class = keys.TASK_CLASS.read(config)
     if task_class is not None:
-        raise key.error(
-            text,
-            f"the rows go to the task of {keys.TASK_CLASS.name}, which sends by itself",
-            "remove one of the two",
-        )
+        rule = f"the rows go to the task of {keys.TASK_CLASS.name}, which sends by itself"
+        raise key.error(text, rule, "remove one of the two")
     return stream

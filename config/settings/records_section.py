@@ -44,9 +44,6 @@ def _dead_letter(config: Config) -> SystemStream | None:
         return None
     stream = stream_named(key.name, text, "bad-records")
     if not drop.read(config):
-        raise key.error(
-            text,
-            f"only records that are dropped go there, and {drop.name} is false",
-            f"set {drop.name}=true, or remove the key",
-        )
+        rule = f"only records that are dropped go there, and {drop.name} is false"
+        raise key.error(text, rule, f"set {drop.name}=true, or remove the key")
     return stream

@@ -34,12 +34,9 @@ def snapshot_reporters(config: Config) -> tuple[SnapshotReporter, ...]:
         if kind == _JMX:
             continue
         if kind != SNAPSHOTS:
-            raise ConfigError(
-                key,
-                kind,
-                "Homeport has the snapshot reporter, and Prometheus' metrics of each AM",
-                f"write {SNAPSHOTS}, or take {name} out of {keys.METRICS_REPORTERS.name}",
-            )
+            rule = "Homeport has the snapshot reporter, and Prometheus' metrics of each AM"
+            remedy = f"write {SNAPSHOTS}, or take {name} out of {keys.METRICS_REPORTERS.name}"
+            raise ConfigError(key, kind, rule, remedy)
         topic = keys.METRICS_REPORTER_STREAM
         stream = stream_named(topic.named(name), topic.read(config, name), "metrics")
         interval_s = keys.METRICS_REPORTER_INTERVAL.read(config, name)

@@ -64,11 +64,8 @@ def system_or_default(config: Config, key: TextKey) -> str:
     """Return the system that ``key`` names, else the default one; ConfigError without either."""
     system = key.read(config) or keys.JOB_DEFAULT_SYSTEM.read(config)
     if system is None:
-        raise key.error(
-            None,
-            f"it is required where {keys.JOB_DEFAULT_SYSTEM.name} is not set",
-            f"set {keys.JOB_DEFAULT_SYSTEM.name}, such as kafka",
-        )
+        rule = f"it is required where {keys.JOB_DEFAULT_SYSTEM.name} is not set"
+        raise key.error(None, rule, f"set {keys.JOB_DEFAULT_SYSTEM.name}, such as kafka")
     return system
 
 
@@ -367,13 +364,11 @@ class SystemConfig:
         servers = connect.get("bootstrap.servers", "").strip()
         if not servers:
             is_default = system == keys.JOB_DEFAULT_SYSTEM.read(config)
-            raise ConfigError(
-                f"{consumer_prefix}bootstrap.servers",
-                None,
-                f"the system {system!r} needs the addresses of its brokers",
-                f"set {consumer_prefix}bootstrap.servers, such as localhost:9092"
-                + (f", or ${keys.BROKERS_VARIABLE}" if is_default else ""),
+            rule = f"the system {system!r} needs the addresses of its brokers"
+            remedy = f"set {consumer_prefix}bootstrap.servers, such as localhost:9092" + (
+                f", or ${keys.BROKERS_VARIABLE}" if is_default else ""
             )
+            raise ConfigError(f"{consumer_prefix}bootstrap.servers", None, rule, remedy)
         return SystemConfig(
             name=system,
             bootstrap_servers=servers,

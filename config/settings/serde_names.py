@@ -67,13 +67,11 @@ def serde_name(config: Config, key: str, name: str) -> ConfiguredSerde:
         return _entry(config, kind, name) if kind in SCHEMA_KINDS else kind
     short = short_name(Kind.SERDE, name)
     if short is None:
-        raise ConfigError(
-            key,
-            name,
-            "no such serde is known",
+        remedy = (
             f"write one of {', '.join(known_names(Kind.SERDE))}, or set "
-            f"{keys.SERIALIZERS_REGISTRY_CLASS.named(name)}",
+            f"{keys.SERIALIZERS_REGISTRY_CLASS.named(name)}"
         )
+        raise ConfigError(key, name, "no such serde is known", remedy)
     return short
 
 
@@ -93,12 +91,8 @@ def _entry(config: Config, kind: str, name: str) -> ConfiguredSerde:
         return kind
     row.check(config, entry)
     if entry.schema and entry.file:
-        raise ConfigError(
-            entry.schema_key,
-            entry.file,
-            f"{keys.SERIALIZERS_REGISTRY_SCHEMA.named(name)} is set too",
-            "set one of the two",
-        )
+        rule = f"{keys.SERIALIZERS_REGISTRY_SCHEMA.named(name)} is set too"
+        raise ConfigError(entry.schema_key, entry.file, rule, "set one of the two")
     return entry
 
 
@@ -117,12 +111,9 @@ def _check_registry(entry: SchemaSerde) -> None:
 
 def _check_protobuf(config: Config, entry: SchemaSerde) -> None:
     if entry.schema:
-        raise keys.SERIALIZERS_REGISTRY_SCHEMA.error(
-            entry.schema,
-            "the schema of a protobuf serde is a descriptor set, which is a file",
-            f"set {keys.SERIALIZERS_REGISTRY_SCHEMA_FILE.named(entry.name)}",
-            entry.name,
-        )
+        rule = "the schema of a protobuf serde is a descriptor set, which is a file"
+        remedy = f"set {keys.SERIALIZERS_REGISTRY_SCHEMA_FILE.named(entry.name)}"
+        raise keys.SERIALIZERS_REGISTRY_SCHEMA.error(entry.schema, rule, remedy, entry.name)
     config.require(
         keys.SERIALIZERS_REGISTRY_SCHEMA_FILE.named(entry.name),
         "name its descriptor set, a file of the job's package",

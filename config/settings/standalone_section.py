@@ -115,11 +115,9 @@ class StandaloneConfig:
         require_coordinator(config, ZOOKEEPER)
         connect = keys.JOB_COORDINATOR_ZK_CONNECT.read(config)
         if connect is None:
-            raise keys.JOB_COORDINATOR_ZK_CONNECT.error(
-                None,
-                "processors find each other by ZooKeeper",
-                "write host:port of its servers, or run the job by homeport run-local",
-            )
+            rule = "processors find each other by ZooKeeper"
+            remedy = "write host:port of its servers, or run the job by homeport run-local"
+            raise keys.JOB_COORDINATOR_ZK_CONNECT.error(None, rule, remedy)
         if not keys.JOB_COORDINATOR_READ_OPEN.read(config):
             raise keys.JOB_COORDINATOR_READ_OPEN.error(
                 "false",
@@ -159,11 +157,9 @@ def location_id(config: Config, environ: Mapping[str, str], host_name: str) -> s
 def refuse_standbys(config: Config) -> None:
     """Require that the job has no standbys; ConfigError where it has."""
     if StandbyConfig.of(config).enabled:
-        raise keys.JOB_HOT_STANDBY_ENABLED.error(
-            "true",
-            "homeport run-local runs the whole job in one place, where a standby has none",
-            "write false, or run the job by homeport run-processor",
-        )
+        rule = "homeport run-local runs the whole job in one place, where a standby has none"
+        remedy = "write false, or run the job by homeport run-processor"
+        raise keys.JOB_HOT_STANDBY_ENABLED.error("true", rule, remedy)
 
 
 def refuse_mixed_roles(config: Config) -> None:
@@ -179,11 +175,9 @@ def _check_servers(servers: str) -> None:
     for server in servers.split(","):
         found = _SERVER.fullmatch(server.strip())
         if found is None or not 0 < int(found[1] or _PORT) <= _PORT_MAX:
-            raise keys.JOB_COORDINATOR_ZK_CONNECT.error(
-                servers,
-                f"{server.strip()!r} is not of the form host:port",
-                "write host:port of each server, separated by commas",
-            )
+            rule = f"{server.strip()!r} is not of the form host:port"
+            remedy = "write host:port of each server, separated by commas"
+            raise keys.JOB_COORDINATOR_ZK_CONNECT.error(servers, rule, remedy)
 
 
 def _root(config: Config) -> str:

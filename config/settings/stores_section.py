@@ -117,12 +117,10 @@ def _min_compaction_lag_ms(config: Config, store: str) -> int | None:
 def _changelog_overrides(config: Config, store: str) -> dict[str, str]:
     overrides = dict(config.subset(keys.STORE_CHANGELOG_KAFKA.named(store, "")))
     if _MIN_COMPACTION_LAG in overrides:
+        rule = "the lag has a key of its own"
+        remedy = f"set {keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.named(store)}"
         raise keys.STORE_CHANGELOG_KAFKA.error(
-            overrides[_MIN_COMPACTION_LAG],
-            "the lag has a key of its own",
-            f"set {keys.STORE_CHANGELOG_MIN_COMPACTION_LAG_MS.named(store)}",
-            store,
-            _MIN_COMPACTION_LAG,
+            overrides[_MIN_COMPACTION_LAG], rule, remedy, store, _MIN_COMPACTION_LAG
         )
     return overrides
 
@@ -131,12 +129,8 @@ def _store_serde(config: Config, key: str) -> ConfiguredSerde:
     name = config.require(key, "write string, json or bytes")
     serde = serde_name(config, key, name)
     if isinstance(serde, SchemaSerde) and serde.registry:
-        raise ConfigError(
-            key,
-            name,
-            "a serde of a Schema Registry is one of streams",
-            "use a serde without schema.registry.url",
-        )
+        rule = "a serde of a Schema Registry is one of streams"
+        raise ConfigError(key, name, rule, "use a serde without schema.registry.url")
     return serde
 
 

@@ -59,17 +59,12 @@ def _store(config: Config) -> str | None:
     stores = StorageConfig.of(config).stores
     store = stores.get(name)
     if store is None:
-        raise key.error(
-            name,
-            "it must name a store of the job",
-            f"it has {', '.join(sorted(stores)) or 'none'}: configure stores.{name}.*",
-        )
+        remedy = f"it has {', '.join(sorted(stores)) or 'none'}: configure stores.{name}.*"
+        raise key.error(name, "it must name a store of the job", remedy)
     if store.changelog is None:
-        raise key.error(
-            name,
-            "a store without changelog does not outlive its container, and its timers neither",
-            f"set stores.{name}.changelog, or remove the key: timers are in memory then",
-        )
+        rule = "a store without changelog does not outlive its container, and its timers neither"
+        remedy = f"set stores.{name}.changelog, or remove the key: timers are in memory then"
+        raise key.error(name, rule, remedy)
     found = (store.key_serde, store.msg_serde)
     if found != (_KEY_SERDE, _MSG_SERDE) or store.ttl_ms is not None:
         raise key.error(

@@ -87,12 +87,9 @@ def require_systems(config: Config) -> None:
             meant = (
                 "" if default is None else f"write {default}.{use.stream}, if that is meant, or "
             )
-            raise ConfigError(
-                use.key,
-                str(use.stream),
-                f"no system {system!r} is configured: no key begins with {prefix}",
-                f"{meant}set {keys.SYSTEM_CONSUMER.named(system, 'bootstrap.servers')}",
-            )
+            rule = f"no system {system!r} is configured: no key begins with {prefix}"
+            remedy = f"{meant}set {keys.SYSTEM_CONSUMER.named(system, 'bootstrap.servers')}"
+            raise ConfigError(use.key, str(use.stream), rule, remedy)
 
 
 def require_own_topics(config: Config) -> None:
@@ -111,12 +108,9 @@ def require_own_topics(config: Config) -> None:
             if use.what != other.what and (
                 use.is_own or other.is_own or {use.what, other.what} == _APART
             ):
-                raise ConfigError(
-                    use.key,
-                    str(use.stream),
-                    f"{use.what} would be the topic that is {other.what} too ({other.key})",
-                    "name another topic, which nothing else uses",
-                )
+                rule = f"{use.what} would be the topic that is {other.what} too ({other.key})"
+                remedy = "name another topic, which nothing else uses"
+                raise ConfigError(use.key, str(use.stream), rule, remedy)
         before.append(use)
 
 
@@ -165,11 +159,8 @@ def broadcast_streams(config: Config) -> tuple[SystemStream, ...]:
     for item in keys.TASK_BROADCAST_INPUTS.read(config):
         stream = SystemStream.parse(item.partition("#")[0])
         if stream is None or "#" not in item:
-            raise ConfigError(
-                keys.TASK_BROADCAST_INPUTS.name,
-                item,
-                "each must have the form system.stream#partition or system.stream#[first-last]",
-                "write it as in kafka.rules#0 or kafka.rules#[0-3]",
-            )
+            rule = "each must have the form system.stream#partition or system.stream#[first-last]"
+            remedy = "write it as in kafka.rules#0 or kafka.rules#[0-3]"
+            raise ConfigError(keys.TASK_BROADCAST_INPUTS.name, item, rule, remedy)
         found.append(stream)
     return tuple(found)

@@ -115,11 +115,8 @@ def _refuse(config: Config, unused: tuple[TextKey, ...], wanted: Key, text: str)
 def _place(config: Config, key: TextKey) -> str:
     given = key.read(config) or ""
     if given and (not given.startswith((ENV, FILE)) or given in {ENV, FILE}):
-        raise key.error(
-            given,
-            "it must say where the secret is: the configuration goes into the coordinator stream",
-            f"write {ENV}NAME of an environment variable, or {FILE}PATH",
-        )
+        rule = "it must say where the secret is: the configuration goes into the coordinator stream"
+        raise key.error(given, rule, f"write {ENV}NAME of an environment variable, or {FILE}PATH")
     return given
 
 

@@ -42,22 +42,15 @@ def am_client(environ: Mapping[str, str], work_dir: Path) -> CoordinatorClient:
     """
     url = environ.get("SAMZA_COORDINATOR_URL", "")
     if not url:
-        raise ConfigError(
-            "SAMZA_COORDINATOR_URL",
-            None,
-            "it names the job coordinator",
-            "stream containers are started by the launcher, which sets it",
-        )
+        remedy = "stream containers are started by the launcher, which sets it"
+        raise ConfigError("SAMZA_COORDINATOR_URL", None, "it names the job coordinator", remedy)
     token_file = Path(environ.get("HOMEPORT_TOKEN_FILE") or work_dir / TOKEN_FILE_NAME)
     try:
         token = token_file.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise ConfigError(
-            "HOMEPORT_TOKEN_FILE",
-            str(token_file),
-            f"it must be the file with the job's token ({error.strerror})",
-            "stream containers are started by the launcher, which sets it",
-        ) from None
+        rule = f"it must be the file with the job's token ({error.strerror})"
+        remedy = "stream containers are started by the launcher, which sets it"
+        raise ConfigError("HOMEPORT_TOKEN_FILE", str(token_file), rule, remedy) from None
     certificate, secret = certificate_beside(token_file), secret_beside(token_file)
     return CoordinatorClient(url, token, certificate=certificate, secret=secret)
 

@@ -45,12 +45,9 @@ def _provider(endpoint: str, resource: Mapping[str, str | int]) -> TracerProvide
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - as said above
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - as said above
     except ImportError as error:
-        raise ConfigError(
-            keys.TASK_TRACES_ENDPOINT.name,
-            endpoint,
-            f"traces need OpenTelemetry in the job's environment ({error})",
-            "install homeport[traces] there, or remove the key",
-        ) from None
+        rule = f"traces need OpenTelemetry in the job's environment ({error})"
+        remedy = "install homeport[traces] there, or remove the key"
+        raise ConfigError(keys.TASK_TRACES_ENDPOINT.name, endpoint, rule, remedy) from None
     provider = TracerProvider(resource=Resource.create(dict(resource)), shutdown_on_exit=False)
     provider.add_span_processor(
         BatchSpanProcessor(trace_exporter.OTLPSpanExporter(endpoint=endpoint))

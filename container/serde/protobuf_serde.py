@@ -52,12 +52,9 @@ def message_class(key: str, path: str, descriptors: bytes, message: str) -> type
             pool.Add(file)
         found = pool.FindMessageTypeByName(message)
     except Exception as error:  # noqa: BLE001 - whatever the library has against it
-        raise ConfigError(
-            key,
-            path,
-            f"it is no descriptor set with the message {message!r} ({reason_of(error)})",
-            "make it by protoc --include_imports --descriptor_set_out",
-        ) from None
+        rule = f"it is no descriptor set with the message {message!r} ({reason_of(error)})"
+        remedy = "make it by protoc --include_imports --descriptor_set_out"
+        raise ConfigError(key, path, rule, remedy) from None
     made: type[Message] = message_factory.GetMessageClass(found)
     return made
 

@@ -279,12 +279,9 @@ class Registry:
             text = self._client.get_latest_version(self._subject).schema.schema_str
         except Exception as error:  # noqa: BLE001 - whatever the client has against it
             self._require_registry(error)
-            raise ConfigError(
-                self._entry.schema_key,
-                None,
-                f"the registry says no latest schema of {self._subject} ({reason_of(error)})",
-                "give the schema by which its values are to be read",
-            ) from None
+            rule = f"the registry says no latest schema of {self._subject} ({reason_of(error)})"
+            remedy = "give the schema by which its values are to be read"
+            raise ConfigError(self._entry.schema_key, None, rule, remedy) from None
         return str(text)
 
     def _require_registry(self, error: Exception) -> None:

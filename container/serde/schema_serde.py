@@ -118,9 +118,6 @@ def _content(entry: SchemaSerde) -> bytes:
         path = Path(folder or ".") / entry.file
         if path.is_file():
             return path.read_bytes()
-    raise ConfigError(
-        entry.schema_key,
-        entry.file,
-        "there is no such file in the job's package",
-        "put it into yarn.package.path, and write its path below that folder",
-    )
+    rule = "there is no such file in the job's package"
+    remedy = "put it into yarn.package.path, and write its path below that folder"
+    raise ConfigError(entry.schema_key, entry.file, rule, remedy)

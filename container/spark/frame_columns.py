@@ -84,12 +84,9 @@ def refuse_twins(stores: Sequence[StoreSerdes], streams: Sequence[str]) -> None:
     for store in stores:
         twin = taken.setdefault(as_parameter(store.name).lower(), f"the adjunct store {store.name}")
         if twin != f"the adjunct store {store.name}":
-            raise ConfigError(
-                store.input_key,
-                str(store.stream),
-                f"{twin} and the adjunct store {store.name} would be one table of the pipeline",
-                "give the store another name",
-            )
+            rule = f"{twin} and the adjunct store {store.name} would be one table of the pipeline"
+            remedy = "give the store another name"
+            raise ConfigError(store.input_key, str(store.stream), rule, remedy)
 
 
 def store_columns(stores: Sequence[StoreSerdes]) -> Mapping[str, EntryColumns | HomeportError]:

@@ -186,12 +186,8 @@ def require_taken(own: str) -> None:
 
 
 def _refusal(own: str, reason: str) -> ConfigError:
-    return ConfigError(
-        TASK_SPARK_CONF.named(JAVA_OPTIONS),
-        own,
-        f"Java must take these options ({reason.removeprefix('Error: ')})",
-        "correct them",
-    )
+    rule = f"Java must take these options ({reason.removeprefix('Error: ')})"
+    return ConfigError(TASK_SPARK_CONF.named(JAVA_OPTIONS), own, rule, "correct them")
 
 
 def _existing(path: Path) -> Path | None:

@@ -194,12 +194,9 @@ def start_pipeline(settings: PipelineSettings, rounds: int = 0) -> LocalSpark:
         HomeportError: it cannot be started.
     """
     if importlib.util.find_spec("pyspark") is None:
-        raise ConfigError(
-            settings.kind.key.name,
-            settings.name,
-            "a pipeline needs pyspark in the containers' interpreter",
-            "install homeport there with all that it requires",
-        )
+        rule = "a pipeline needs pyspark in the containers' interpreter"
+        remedy = "install homeport there with all that it requires"
+        raise ConfigError(settings.kind.key.name, settings.name, rule, remedy)
 
     def ended() -> int | None:
         return spark.ended()

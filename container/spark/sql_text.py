@@ -40,12 +40,8 @@ def _file_text(key: str, value: str) -> str:
     name = value.removeprefix(SQL_FILE).strip()
     path = PurePosixPath(name)
     if not name or path.is_absolute() or ".." in path.parts:
-        raise ConfigError(
-            key,
-            value,
-            "it must name a file of the job's package",
-            "write the file's path in the package, such as file:totals.sql",
-        )
+        remedy = "write the file's path in the package, such as file:totals.sql"
+        raise ConfigError(key, value, "it must name a file of the job's package", remedy)
     try:
         data = next(filter(None, (_found(Path(folder), path) for folder in sys.path)), None)
         if data is not None:
@@ -54,12 +50,8 @@ def _file_text(key: str, value: str) -> str:
         raise ConfigError(
             key, value, f"the file cannot be read ({error})", "write it in UTF-8"
         ) from None
-    raise ConfigError(
-        key,
-        value,
-        f"there is no file {name!r} in the job's package",
-        "see that it is in yarn.package.path, and not empty",
-    )
+    rule = f"there is no file {name!r} in the job's package"
+    raise ConfigError(key, value, rule, "see that it is in yarn.package.path, and not empty")
 
 
 def _found(folder: Path, path: PurePosixPath) -> bytes | None:

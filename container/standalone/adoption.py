@@ -43,12 +43,8 @@ def adopt(tree: LocalTree, stream: CoordinatorStream, config: Config) -> bool:
     if highest <= tree.version:
         return False
     if recorded != LOCAL:
-        raise ConfigError(
-            "--adopt",
-            JobConfig.of(config).name,
-            f"the job has last run under {key.name}={recorded or 'YARN'}, not by run-local",
-            "leave the option out",
-        )
+        rule = f"the job has last run under {key.name}={recorded or 'YARN'}, not by run-local"
+        raise ConfigError("--adopt", JobConfig.of(config).name, rule, "leave the option out")
     stream.write([epoch_floor_message(highest, tree.id)])
     # After the record: an incarnation that has not read it by now has reported before.
     stream.catch_up()

@@ -54,12 +54,9 @@ def _require_carried(context: TaskContext, store: str, aggregate: Aggregate) -> 
     try:
         serde(name).to_bytes(first)
     except TypeError as error:
-        raise ConfigError(
-            keys.STORE_MSG_SERDE.named(store),
-            name,
-            f"it has the aggregates of windows, which begin with {first!r}: {error}",
-            "write json, or the serde of their type",
-        ) from None
+        rule = f"it has the aggregates of windows, which begin with {first!r}: {error}"
+        remedy = "write json, or the serde of their type"
+        raise ConfigError(keys.STORE_MSG_SERDE.named(store), name, rule, remedy) from None
 
 
 def _stands_for_none(first: object) -> bool:

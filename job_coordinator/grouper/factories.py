@@ -45,12 +45,8 @@ def has_own_grouper(config: Config) -> bool:
 def _made(key: str, name: str, base: type[_Grouper], config: Config) -> _Grouper:
     found = user_object(key, name if is_user_class(name) else _our_class(name, base))
     if not (isinstance(found, type) and issubclass(found, base)) or inspect.isabstract(found):
-        raise ConfigError(
-            key,
-            name,
-            f"it must name a subclass of {base.__name__} of {base.__module__} that defines group",
-            OWN_GROUPER_REMEDY,
-        )
+        rule = f"it must name a subclass of {base.__name__} of {base.__module__} that defines group"
+        raise ConfigError(key, name, rule, OWN_GROUPER_REMEDY)
     try:
         return found(config)
     except KeyboardInterrupt:

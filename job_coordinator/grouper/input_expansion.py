@@ -110,9 +110,5 @@ def _check(stream: SystemStream, before: int, now: int) -> None:
         )
     else:
         return
-    raise ConfigError(
-        _KEY,
-        "true",
-        rule,
-        f"give it a multiple of {before} partitions, or set {_KEY}=false and reset the state",
-    )
+    remedy = f"give it a multiple of {before} partitions, or set {_KEY}=false and reset the state"
+    raise ConfigError(_KEY, "true", rule, remedy)

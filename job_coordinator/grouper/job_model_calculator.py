@@ -271,12 +271,8 @@ def _refuse_shared(numbers: Mapping[TaskName, int], known: Mapping[TaskName, int
 def _count(stream: SystemStream, partition_counts: Mapping[SystemStream, int], key: str) -> int:
     count = partition_counts.get(stream, 0)
     if count < 1:
-        raise ConfigError(
-            key,
-            str(stream),
-            f"the input stream must exist, and system {stream.system!r} has no {stream.stream!r}",
-            "create it or correct the name",
-        )
+        rule = f"the input stream must exist, and system {stream.system!r} has no {stream.stream!r}"
+        raise ConfigError(key, str(stream), rule, "create it or correct the name")
     return count
 
 
@@ -287,9 +283,6 @@ def _check_broadcast(
     for ssp in sorted(broadcast):
         count = _count(ssp.system_stream, partition_counts, key)
         if ssp.partition >= count:
-            raise ConfigError(
-                key,
-                f"{ssp.system_stream}#{ssp.partition}",
-                f"the stream has only the partitions 0 to {count - 1}",
-                "name partitions that it has",
-            )
+            rule = f"the stream has only the partitions 0 to {count - 1}"
+            remedy = "name partitions that it has"
+            raise ConfigError(key, f"{ssp.system_stream}#{ssp.partition}", rule, remedy)

@@ -100,11 +100,9 @@ class AllSspToSingleTask(SystemStreamPartitionGrouper):
             )
         every = frozenset(partitions)
         if not every:
-            raise keys.TASK_INPUTS.error(
-                self.config.get_str(keys.TASK_INPUTS.name),
-                "the grouper all-ssp-to-single-task needs an input partition",
-                "name an input stream",
-            )
+            rule = "the grouper all-ssp-to-single-task needs an input partition"
+            remedy = "name an input stream"
+            raise keys.TASK_INPUTS.error(self.config.get_str(keys.TASK_INPUTS.name), rule, remedy)
         return {TaskName(f"Task-{processor_id}"): every for processor_id in processor_ids}
 
 

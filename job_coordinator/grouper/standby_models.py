@@ -72,8 +72,6 @@ def standby_task(active: TaskModel, replica: int | str) -> TaskModel:
 
 def clash(what: str, name: str) -> ConfigError:
     """Return an error where an active container or task has the id of a standby."""
-    return keys.JOB_HOT_STANDBY_ENABLED.error(
-        "true",
-        f"an active {what} has the id {name!r}, which one of its standbys is to have",
-        f"give the {what} another id, or turn hot standby off",
-    )
+    rule = f"an active {what} has the id {name!r}, which one of its standbys is to have"
+    remedy = f"give the {what} another id, or turn hot standby off"
+    return keys.JOB_HOT_STANDBY_ENABLED.error("true", rule, remedy)

@@ -110,11 +110,9 @@ def checked_names(tasks: Iterable[TaskModel], processor_count: int) -> list[Task
         raise ConfigError(_COUNT_KEY, "0", "a job needs at least one container", "write 1 or more")
     names = sorted({task.task_name for task in tasks})
     if not names:
-        raise keys.TASK_INPUTS.error(
-            None,
-            "the inputs have no partition that gives rise to a task",
-            "name an input stream with partitions that are not broadcast",
-        )
+        rule = "the inputs have no partition that gives rise to a task"
+        remedy = "name an input stream with partitions that are not broadcast"
+        raise keys.TASK_INPUTS.error(None, rule, remedy)
     return names
 
 

@@ -103,12 +103,8 @@ class CoordinatorClient:
         self._tls: ssl.SSLContext | None = None
         if is_tls:
             if certificate is None:
-                raise ConfigError(
-                    "SAMZA_COORDINATOR_URL",
-                    url,
-                    "the AM speaks TLS, and its certificate is not here",
-                    "submit the job again",
-                )
+                rule = "the AM speaks TLS, and its certificate is not here"
+                raise ConfigError("SAMZA_COORDINATOR_URL", url, rule, "submit the job again")
             self._tls = client_context(certificate)
         self._token = None if token is None else token.strip()
         self._secret = secret
@@ -367,12 +363,8 @@ def _address(url: str) -> tuple[bool, str, int | None, str]:
     except ValueError:
         host, port = None, None
     if host is None or parts.scheme not in {"http", "https"} or parts.query or parts.fragment:
-        raise ConfigError(
-            "SAMZA_COORDINATOR_URL",
-            url,
-            "it must be of the form http://host:port/ or https://host:port/",
-            "take it from the output of run-job",
-        )
+        rule = "it must be of the form http://host:port/ or https://host:port/"
+        raise ConfigError("SAMZA_COORDINATOR_URL", url, rule, "take it from the output of run-job")
     return parts.scheme == "https", host, port, parts.path
 
 

@@ -114,12 +114,9 @@ def topic_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Confi
         )
     largest, taken = spec.config.get(_MAX_MESSAGE), found.config.get(_MAX_MESSAGE)
     if largest is not None and taken is not None and int(taken) < int(largest):
-        return keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.error(
-            largest,
-            f"topic {spec.name!r} takes records of at most {taken} bytes",
-            f"write {taken}, or raise max.message.bytes of the topic",
-            store.name,
-        )
+        rule = f"topic {spec.name!r} takes records of at most {taken} bytes"
+        remedy = f"write {taken}, or raise max.message.bytes of the topic"
+        return keys.STORE_CHANGELOG_MAX_MESSAGE_BYTES.error(largest, rule, remedy, store.name)
     return None
 
 
@@ -131,12 +128,9 @@ def task_beyond(numbers: Mapping[TaskName, int], partitions: int) -> ConfigError
     for task, number in sorted(numbers.items()):
         if number >= partitions:
             free = sorted(set(range(partitions)) - set(numbers.values()))
-            return ConfigError(
-                f"set-changelog {task}",
-                str(number),
-                f"the changelogs that hold the state have the partitions 0 to {partitions - 1}",
-                repair(task, " or ".join(map(str, free)) or "PARTITION"),
-            )
+            rule = f"the changelogs that hold the state have the partitions 0 to {partitions - 1}"
+            remedy = repair(task, " or ".join(map(str, free)) or "PARTITION")
+            return ConfigError(f"set-changelog {task}", str(number), rule, remedy)
     return None
 
 

@@ -222,12 +222,9 @@ def _made(system: SystemConfig, role: str, make: Callable[[], _T]) -> _T:
         return make()
     except (KafkaException, ValueError, TypeError) as error:
         reason = error_of(error).str() if isinstance(error, KafkaException) else str(error)
-        raise ConfigError(
-            f"systems.{system.name}.{role}.*",
-            None,
-            f"librdkafka refuses these properties ({_without_secrets(system, reason)})",
-            "correct or remove the property that it names",
-        ) from None
+        rule = f"librdkafka refuses these properties ({_without_secrets(system, reason)})"
+        remedy = "correct or remove the property that it names"
+        raise ConfigError(f"systems.{system.name}.{role}.*", None, rule, remedy) from None
 
 
 def _without_secrets(system: SystemConfig, text: str) -> str:

@@ -253,12 +253,9 @@ class TopicAdmin:
                 KafkaError.TOPIC_DELETION_DISABLED,
                 KafkaError.TOPIC_AUTHORIZATION_FAILED,
             }:
-                raise ConfigError(
-                    "topic",
-                    name,
-                    f"Kafka refuses to delete it ({error.str()})",
-                    "let topics be deleted (delete.topic.enable, or the right to do so)",
-                ) from None
+                rule = f"Kafka refuses to delete it ({error.str()})"
+                remedy = "let topics be deleted (delete.topic.enable, or the right to do so)"
+                raise ConfigError("topic", name, rule, remedy) from None
             if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise clients.unavailable(self._system, what, error) from None
         self._await(lambda: name not in self._metadata().topics, f"{what}: waiting for its end")
@@ -272,20 +269,13 @@ class TopicAdmin:
         if found is None:
             raise ConfigError("topic", name, "it does not exist", "create it, or run the job once")
         if found != partitions:
-            raise ConfigError(
-                "topic",
-                name,
-                f"it has {found} partitions and must have {partitions}",
-                "delete the topic if it belongs to no other job, or give this job another name",
-            )
+            rule = f"it has {found} partitions and must have {partitions}"
+            remedy = "delete the topic if it belongs to no other job, or give this job another name"
+            raise ConfigError("topic", name, rule, remedy)
         policy = self.topic_config(name).get("cleanup.policy", "")
         if not policies(cleanup) <= policies(policy):
-            raise ConfigError(
-                "topic",
-                name,
-                f"its cleanup.policy is {policy!r} and must be {cleanup!r}",
-                f"set cleanup.policy={cleanup} on the topic",
-            )
+            rule = f"its cleanup.policy is {policy!r} and must be {cleanup!r}"
+            raise ConfigError("topic", name, rule, f"set cleanup.policy={cleanup} on the topic")
 
     def topic_config(self, name: str) -> dict[str, str]:
         """Return {property: value} of an existing topic, defaults included."""
@@ -454,19 +444,13 @@ class TopicAdmin:
         if code == KafkaError.TOPIC_ALREADY_EXISTS:
             return
         if code in {KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.POLICY_VIOLATION}:
-            raise ConfigError(
-                spec.replication_key,
-                str(spec.replication),
-                f"Kafka refuses to create topic {spec.name!r} ({error.str()})",
-                f"set {self._general_key()} to the number of brokers or fewer",
-            )
+            rule = f"Kafka refuses to create topic {spec.name!r} ({error.str()})"
+            remedy = f"set {self._general_key()} to the number of brokers or fewer"
+            raise ConfigError(spec.replication_key, str(spec.replication), rule, remedy)
         if code in {KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG}:
-            raise ConfigError(
-                "topic",
-                spec.name,
-                f"Kafka refuses to create it ({error.str()})",
-                "correct the name or property that it names",
-            )
+            rule = f"Kafka refuses to create it ({error.str()})"
+            remedy = "correct the name or property that it names"
+            raise ConfigError("topic", spec.name, rule, remedy)
         raise clients.unavailable(self._system, f"creating topic {spec.name!r}", error)
 
     def _await_in_metadata(self, spec: TopicSpec) -> None:

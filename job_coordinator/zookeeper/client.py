@@ -310,10 +310,8 @@ def _unusable(key: TextKey, path: str, what: str, error: OSError) -> ConfigError
 
 def _gssapi(access: ZooKeeperAccess) -> dict[str, Any]:
     if not puresasl.mechanisms.have_kerberos:
-        raise keys.JOB_COORDINATOR_ZK_AUTH_SCHEME.error(
-            access.scheme,
-            "it needs the Python module kerberos, which this environment does not have",
-            "install it, or use DIGEST-MD5",
-        )
+        rule = "it needs the Python module kerberos, which this environment does not have"
+        remedy = "install it, or use DIGEST-MD5"
+        raise keys.JOB_COORDINATOR_ZK_AUTH_SCHEME.error(access.scheme, rule, remedy)
     principal = {"principal": access.username} if access.username else {}
     return {"mechanism": access.scheme, "service": "zookeeper", **principal}

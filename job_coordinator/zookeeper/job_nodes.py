@@ -48,11 +48,9 @@ def _require_owned(client: Any, path: str) -> None:  # noqa: ANN401 - of kazoo
     acls, _ = client.get_acls(path)
     if any(is_open(acl) for acl in acls):
         key = keys.JOB_COORDINATOR_ZK_ACL
-        raise key.error(
-            "creator",
-            f"everybody may change the node {path}, which was made without an ACL",
-            f"set its ACL and that of all nodes below it (setAcl -R), or write {key.name}=open",
-        )
+        rule = f"everybody may change the node {path}, which was made without an ACL"
+        remedy = f"set its ACL and that of all nodes below it (setAcl -R), or write {key.name}=open"
+        raise key.error("creator", rule, remedy)
 
 
 def is_open(acl: ACL) -> bool:

@@ -56,12 +56,8 @@ class Place:
     def of(*, offset: int | None, earliest: bool, latest: bool, at_ms: int | None) -> Place:
         """Return what the options name; ConfigError where there is not exactly one."""
         if (offset is not None) + earliest + latest + (at_ms is not None) != 1:
-            raise ConfigError(
-                "--offset",
-                None if offset is None else str(offset),
-                "exactly one of --offset, --earliest, --latest and --timestamp says where",
-                "give one",
-            )
+            rule = "exactly one of --offset, --earliest, --latest and --timestamp says where"
+            raise ConfigError("--offset", None if offset is None else str(offset), rule, "give one")
         return Place(offset, earliest, at_ms)
 
 
@@ -70,21 +66,15 @@ def require_not_running(job: RecordedJob) -> None:
     require_no_migration(job.view.recorded_config())
     name = job.job.name
     if job.view.running is not None:
-        raise ConfigError(
-            "job.name",
-            name,
-            f"the job runs ({job.view.running.application}), and would go on from where it is",
-            "stop it: on YARN by run-job --operation=kill, standalone all its processors",
-        )
+        rule = f"the job runs ({job.view.running.application}), and would go on from where it is"
+        remedy = "stop it: on YARN by run-job --operation=kill, standalone all its processors"
+        raise ConfigError("job.name", name, rule, remedy)
     _tree(job)
     last = EpochManager(job.view.stream).read_submission()
     if last is not None and last.application is None:
-        raise ConfigError(
-            "job.name",
-            name,
-            f"submission {last.number} of the job is under way",
-            "wait until run-job has returned, or run it once more, and stop the job",
-        )
+        rule = f"submission {last.number} of the job is under way"
+        remedy = "wait until run-job has returned, or run it once more, and stop the job"
+        raise ConfigError("job.name", name, rule, remedy)
 
 
 def require_no_state(job: RecordedJob, task: TaskModel, readers: Mapping[str, LogReader]) -> None:
@@ -119,12 +109,9 @@ def resolve(place: Place, ssp: SystemStreamPartition, reader: LogReader) -> int:
     if place.offset is None:
         return ends.head
     if not ends.oldest <= place.offset <= ends.head:
-        raise ConfigError(
-            "--offset",
-            str(place.offset),
-            f"the partition has offsets {ends.oldest} to {ends.head}, its end",
-            "name one of them, or use --earliest or --latest",
-        )
+        rule = f"the partition has offsets {ends.oldest} to {ends.head}, its end"
+        remedy = "name one of them, or use --earliest or --latest"
+        raise ConfigError("--offset", str(place.offset), rule, remedy)
     return place.offset
 
 

@@ -241,13 +241,11 @@ def job_folders_of(
     if job.logged_store_base_dir is not None:
         # Samza's: it has no folder per job.
         return [JobFolder(Path(job.logged_store_base_dir), None)]
-    raise ConfigError(
-        "--base",
-        None,
+    rule = (
         f"neither ${BASE_VARIABLE} nor {keys.JOB_LOGGED_STORE_BASE_DIR.name} says where the state "
-        "of this host is",
-        "name the folder above the job's own",
+        "of this host is"
     )
+    raise ConfigError("--base", None, rule, "name the folder above the job's own")
 
 
 def bases_of(bases: list[Path] | None) -> list[Path]:

@@ -168,12 +168,8 @@ def _value_of(config: Config, key: str) -> str:
         return _value_of(config, declared.fallback)
     if declared is None or not declared.default_text:
         meant = meant_by(key) if declared is None else None
-        raise ConfigError(
-            key,
-            None,
-            "the job does not set it, and it has no default",
-            f"did you mean {meant}?" if meant else "homeport config get lists what is set",
-        )
+        remedy = f"did you mean {meant}?" if meant else "homeport config get lists what is set"
+        raise ConfigError(key, None, "the job does not set it, and it has no default", remedy)
     note("not set: this is the default")
     return declared.default_text
 

@@ -78,12 +78,8 @@ def _model(job: JobView, version: int | None) -> tuple[int, JobModel]:
     if recorded is None:
         raise ConfigError("--config-path", job.topic, "the job has no JobModel yet", "run it")
     if version not in {None, recorded.version}:
-        raise ConfigError(
-            "--version",
-            str(version),
-            f"the job does not run, and its stream has version {recorded.version} alone",
-            "leave the option out",
-        )
+        rule = f"the job does not run, and its stream has version {recorded.version} alone"
+        raise ConfigError("--version", str(version), rule, "leave the option out")
     return recorded.version, recorded_model(job.stream, job.recorded_config())
 
 

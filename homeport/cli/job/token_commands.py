@@ -131,12 +131,9 @@ def exchange(*, given: Given) -> None:
     running = require_running(given, "token exchange")
     secret = application_secret(os.environ, running.application)
     if secret is None:
-        raise ConfigError(
-            "HOMEPORT_CACHE_DIR",
-            str(token_folder(os.environ)),
-            f"it does not have the secret of {running.application}",
-            "exchange as the user, and on the machine, of its submission",
-        )
+        rule = f"it does not have the secret of {running.application}"
+        remedy = "exchange as the user, and on the machine, of its submission"
+        raise ConfigError("HOMEPORT_CACHE_DIR", str(token_folder(os.environ)), rule, remedy)
     with open_job(given) as job:
         generation = _GENERATION.read(job.recorded_config() or given) + 1
     message = message_of(WritableType.SET_CONFIG, _GENERATION.name, str(generation))

@@ -164,12 +164,8 @@ def _check_with_package(
     try:
         done = run_child([*python.here, *command], limit_s, given=given, environment=environment)
     except (OSError, subprocess.TimeoutExpired) as e:
-        raise ConfigError(
-            python.key,
-            python.value,
-            f"it cannot be run ({e})",
-            "name the interpreter that has homeport",
-        ) from None
+        remedy = "name the interpreter that has homeport"
+        raise ConfigError(python.key, python.value, f"it cannot be run ({e})", remedy) from None
     if done.returncode == 0:
         _require_checked(done.stdout, import_path)
         return done.stdout.decode(errors="replace").splitlines()
@@ -179,20 +175,15 @@ def _check_with_package(
     last = lines[-1] if lines else f"exit code {done.returncode}"
     if last.startswith("error: "):
         raise HomeportError(last.removeprefix("error: "))  # one line of that form already
-    raise ConfigError(
-        python.key,
-        python.value,
-        f"it cannot check the job's classes ({last})",
-        "name an interpreter that has homeport installed",
-    )
+    rule = f"it cannot check the job's classes ({last})"
+    remedy = "name an interpreter that has homeport installed"
+    raise ConfigError(python.key, python.value, rule, remedy)
 
 
 def _require_checked(output: bytes, import_path: Path) -> None:
     """Require that the program ran to its end: the job's code may end it early, with code 0."""
     last = output.decode(errors="replace").splitlines()[-1:]
     if last != [check_job_model_program.CHECKED]:
-        raise keys.YARN_PACKAGE_PATH.error(
-            import_path,
-            "the job's code ends the process that loads it, with exit code 0",
-            "let no module exit while it is imported",
-        )
+        rule = "the job's code ends the process that loads it, with exit code 0"
+        remedy = "let no module exit while it is imported"
+        raise keys.YARN_PACKAGE_PATH.error(import_path, rule, remedy)
