@@ -157,7 +157,6 @@ def _require_sticky(path: Path, found: os.stat_result) -> None:
 
 
 def _is_own_group(number: int) -> bool:
-    """Return whether the group has this user's name and no other member."""
     try:
         group, name = grp.getgrgid(number), pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

@@ -125,7 +125,6 @@ class NetworkFaults:
         self._restore(receiver, "filter", rules)
 
     def _hold_back(self, place: str, delay_ms: int) -> None:
-        """Start a process that gets the place's packets from the kernel and returns them late."""
         log = self.layout.log(_delayer(place))
         log.unlink(missing_ok=True)
         program = [sys.executable, str(Path(delay.__file__)), str(delay_ms)]

@@ -231,7 +231,6 @@ def _request_took_too_long(draft: Draft, timer: Timer) -> None:
 def _launch_failed(
     draft: Draft, container: ContainerState, ended: events.ResourceEnded | None = None
 ) -> None:
-    """Charge a request that brought no launcher, cancel it unless it ended, try the next host."""
     draft.end_request(container, is_served=ended is not None)
     place = container.requested_host or "any host"
     why = f": {ended.story}" if ended is not None and ended.story else ""

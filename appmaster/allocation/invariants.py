@@ -292,7 +292,6 @@ def _of_placements(state: AllocatorState, rows: _Rows) -> Iterator[str]:
 
 
 def _awaited_launcher(state: AllocatorState, processor_id: ProcessorId) -> ResourceState | None:
-    """Return the launcher in which the processor ran, or that of the standby it waits for."""
     container = state.container(processor_id)
     if container is not None and container.phase is ContainerPhase.FAILING_OVER:
         under_way = container.failover
@@ -494,7 +493,6 @@ def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str
 
 
 def _has_place(draft: Draft, container: ContainerState) -> bool:
-    """Return whether its group leaves the container a host to request, or any host."""
     if separation.is_alone(draft, container) and not draft.settings.drained_hosts:
         return True
     fresh = replace(container, tried=())

@@ -154,7 +154,6 @@ def _unfenced(event: JobModelPublished, container: ContainerState) -> tuple[Pred
 def _go_on(
     draft: Draft, event: JobModelPublished, container: ContainerState, home: Host | None
 ) -> None:
-    """Update a processor that was in the model before, or that returns while it still stops."""
     floor = event.floors.get(container.processor_id, container.floor)
     is_overtaken = container.is_overtaken or floor > container.epoch
     if container.phase in LIVE and not is_overtaken:
@@ -267,7 +266,6 @@ def temporary_over(
 
 
 def _may_stay(draft: Draft, container: ContainerState) -> bool:
-    """Return whether it comes back on its launcher, as after a failure."""
     launcher = draft.resources.get(container.resource_id)
     if launcher is None or launcher.reserved_for is not None:
         return False

@@ -174,7 +174,6 @@ def _reason_to_wait(
 
 
 def _has_arrived(draft: Draft, placement: Placement, container: ContainerState) -> bool:
-    """Return whether the container has arrived by an action that an earlier driver began."""
     source, host = placement.source, draft.host_of(container)
     is_anew = source is not None and container.epoch > source.epoch
     if source is None or not is_anew or container.phase is not ContainerPhase.RUNNING:

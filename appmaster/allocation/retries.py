@@ -160,7 +160,6 @@ def _is_news(old: ContainerState, new: ContainerState) -> bool:
 
 
 def _explained(container: ContainerState) -> Failure | None:
-    """Return the last failure if it has a reason."""
     last = container.last_failure
     return last if last is not None and last.reason else None
 

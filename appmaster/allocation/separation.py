@@ -49,7 +49,6 @@ def held_host(draft: Draft, container: ContainerState) -> Host | None:
 
 
 def _kept_host(draft: Draft, container: ContainerState) -> Host | None:
-    """Return the host that the rest of the group must leave to this container."""
     if container.replica_of is None and container.phase in _EXPECTS_HOME:
         return container.requested_host or container.home
     return held_host(draft, container)

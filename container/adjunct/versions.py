@@ -352,7 +352,6 @@ class _RunInVersions(ABC):
         return Taken(versions, tuple(self._writes), changed, self._strays)
 
     def _records(self, start: int, stop: int) -> None:
-        """Put the new ones of these, all between two markers, into the version of the cursor."""
         offsets = self._run.offsets
         start = max(start, bisect_left(offsets, self._cursor.next))
         if start >= stop:

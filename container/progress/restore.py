@@ -187,7 +187,6 @@ def may_be_compacted(topic: ChangelogTopic, age_ms: int) -> bool:
 
 
 def _position(local: LocalState, changelog: OffsetRange, expected: StoreMeta) -> int | Refusal:
-    """Return the offset up to which the store holds everything, or why it cannot be used."""
     if local.offset_file is None:
         return Refusal(RefusalReason.MISSING_OFFSET, "OFFSET is missing")
     position = local.position

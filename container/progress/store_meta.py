@@ -210,7 +210,6 @@ def missed_deletions(
 
 
 def _doubt(at_head: ClockReading, now: ClockReading, retention_ms: int) -> str:
-    """Return the evidence of the other clock, where it alone would allow the store."""
     running_ms = now.boot_ms - at_head.boot_ms
     is_same_start = at_head.boot_id and at_head.boot_id == now.boot_id
     if not is_same_start or running_ms >= retention_ms:

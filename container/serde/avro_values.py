@@ -199,7 +199,6 @@ class _Names(ABC):
         return str(full["name"] if full["type"] in _NAMED else full["type"])
 
     def is_mistakable(self, branch: Any, branches: Sequence[Any]) -> bool:  # noqa: ANN401 - as above
-        """Return whether a value in Python does not show that it is of this named type."""
         own = self.full(branch)
         others = [self.full(other) for other in branches if other is not branch]
         if own["type"] == "enum":
@@ -309,8 +308,6 @@ class _Reader(_Names):
 
 
 class _Ints(_Names):
-    """Checks each int, and copies nothing."""
-
     def of_union(self, branches: Sequence[Any]) -> Convert:
         made = [self.of(branch) for branch in branches if branch != "null"]
         return or_null(made[0]) if made and made[0] is not _as_it_is else _as_it_is

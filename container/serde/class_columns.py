@@ -106,7 +106,6 @@ def _map(key: _Column, value: _Column) -> _Column:
 
 
 def _plain(found: types.Type) -> types.Type:
-    """Return the type without what is known besides, such as that its values may be missing."""
     if isinstance(found, types.Metadata):
         return _plain(found.type)
     if isinstance(found, types.UnionType):

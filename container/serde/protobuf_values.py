@@ -288,7 +288,6 @@ def _set_time(message: Any, value: Any, _: int) -> None:  # noqa: ANN401 - a use
 
 
 def _taken(field: FieldDescriptor) -> Convert:
-    """Return a conversion of a user's value to one that the library writes exactly."""
     if field.enum_type is not None:
         return _enum_number(field)
     if field.type == field.TYPE_STRING:

@@ -107,7 +107,6 @@ def _class_path(home: Path) -> str:
 
 
 def _arguments(java: str, home: Path) -> list[str]:
-    """Return the arguments of Spark's scripts for the JVM, without class path and heap."""
     command = [java, "-cp", f"{home}/jars/*", _LAUNCHER, _MAIN_CLASS, "pyspark-shell"]
     # Without the version, the launcher looks for Spark's sources; the class path is not used.
     said = {"SPARK_HOME": str(home), "SPARK_CONNECT_MODE": "0", "SPARK_SCALA_VERSION": "2.13"}

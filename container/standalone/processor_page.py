@@ -258,7 +258,6 @@ class ProcessorPage:
         )
 
     def _still(self) -> Iterator[str]:
-        """Yield a line if the coordination stands still, so that the page is out of date."""
         still_ms = boot_ms() - self._turned_ms
         if still_ms >= _STILL_MS:
             yield f"for its own coordination, still for {still_ms} ms: stop the process"

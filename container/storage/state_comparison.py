@@ -158,7 +158,6 @@ def _replay(digests: StorageEngine, changelog: Changelog, reader: RecordReader) 
 def _marked(
     digests: StorageEngine, entries: Mapping[bytes, bytes | None]
 ) -> dict[bytes, bytes | None]:
-    """Return the keys with what was known of them up to the position, as written again since."""
     keys = list(entries)
     known = digests.get_all(keys)
     return {k: _SINCE + (was[1:] if was else _UNKNOWN) for k, was in zip(keys, known, strict=True)}

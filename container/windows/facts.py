@@ -110,7 +110,6 @@ def _of_code(code: CodeType, doc: str | None = None) -> str:
 
 
 def _simple(value: object) -> str:
-    """Return a text of the value that is the same in each process."""
     if isinstance(value, CodeType):
         return _of_code(value)
     if isinstance(value, frozenset):

@@ -139,7 +139,6 @@ def grouped(
 
 
 def _may_overflow(column: pa.ChunkedArray, function: str) -> bool:
-    """Return whether the result may have more digits than Arrow's type."""
     is_decimal = pa.types.is_decimal(column.type)
     if is_decimal and function not in (_SUM, _PRODUCT, _MEAN):
         return False

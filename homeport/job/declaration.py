@@ -479,7 +479,6 @@ class Job(Stores, DeclaredJob):
         return (*self._inputs.values(), *self._functions.repartition.values())
 
     def _require_all(self, what: str, streams: Sequence[_Read | Rows]) -> None:
-        """Require all that the job reads, as one function gets it."""
         for stream in streams:
             self._require_own(what, stream)
         missing = {*self._all_read()} - {*streams} if self._functions.pipeline is None else set()

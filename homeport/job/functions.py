@@ -232,7 +232,6 @@ def task_class_of(
 
 
 def _class_of(functions: Functions, *, has_pipeline: bool) -> type[StreamTask | BatchTask]:
-    """Return a class as a job might write it, whose methods call the functions."""
     each = _Each(functions.each, has_pipeline=has_pipeline)
     batch, every, on_timer = functions.batch, functions.every, functions.on_timer
     due = _no_function if on_timer is None else on_timer

@@ -27,8 +27,6 @@ _FILE = re.compile(r"[^\s{\[\"<]+\.\w+")
 
 @dataclass(frozen=True)
 class _TextOf(Late):
-    """The text of a file, in one line."""
-
     path: Path
     in_one_line: Callable[[str], str]
     is_outside = False

@@ -141,7 +141,6 @@ def _numbered_containers(
     before: PreviousAssignment,
     ids: tuple[ProcessorId, ...],
 ) -> dict[ProcessorId, ContainerModel]:
-    """Return the containers of a job on YARN, and the standby containers of each."""
     containers, standby = _grouped(config, tasks, before, ids), StandbyConfig.of(config)
     return with_standbys(containers, standby.replication_count) if standby.enabled else containers
 
@@ -152,7 +151,6 @@ def _given_processors(
     before: PreviousAssignment,
     ids: tuple[ProcessorId, ...],
 ) -> dict[ProcessorId, ContainerModel]:
-    """Return the containers of standalone processors, with locations and mixed standbys."""
     standby, hosts = StandbyConfig.of(config), before.processor_hosts
     known = on_backups(before, ids, tasks) if standby.enabled else before
     containers = _grouped(config, tasks, known, ids)

@@ -198,7 +198,6 @@ class _Dealing:
         return self._of[processor_id]
 
     def keep(self, replica: _Replica, at: ProcessorId) -> bool:
-        """Return whether the processor may have it, and has it now."""
         if at not in self._at or self._at[at] in self._taken[replica[0]]:
             return False
         self._add(replica, at)
@@ -266,7 +265,6 @@ class _Dealing:
             heapq.heappush(heap, (loads[p], number + len(places), p))
 
     def level(self) -> None:
-        """Move standbys, each by itself or in a chain, until no move makes the sizes more even."""
         while self._move_one() or self._move_chain():
             pass
 
@@ -284,7 +282,6 @@ class _Dealing:
         return False
 
     def _move_chain(self) -> bool:
-        """Take one from a largest processor and add one to another, by moves between others."""
         most = max(self._load.values())
         if most - min(self._load.values()) <= 1:
             return False
@@ -308,7 +305,6 @@ class _Dealing:
         return False
 
     def _movable(self, source: ProcessorId, target: ProcessorId) -> Iterator[_Replica]:
-        """Yield the standbys that may go, first those of a processor that has many there."""
         place, own = self._at[target], self._at[source]
 
         def order(replica: _Replica) -> tuple[int, int, _Replica]:

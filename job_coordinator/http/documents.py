@@ -77,8 +77,6 @@ class JobModelDocuments:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The bytes before the containers, with the state of the checksum after them."""
-
     pieces: JobModelPieces
     checksum: Any
 
@@ -98,8 +96,6 @@ class _Head:
 
 
 class _GzipHead:
-    """A compressed head, and the compressor that continues after it."""
-
     def __init__(self, head: _Head) -> None:
         self._after = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
         parts = [self._after.compress(part) for part in head.pieces.head]

@@ -109,7 +109,6 @@ class SaidOnce(logging.Filter):
         return True
 
     def _lasts(self, kind: str, now: float) -> bool:
-        """Return whether the library has tried that again for a while."""
         known = {k: times for k, times in self._retried.items() if now - times[1] < _REPEAT_S}
         began = known.get(kind, (now, now))[0]
         self._retried = {**known, kind: (began, now)}

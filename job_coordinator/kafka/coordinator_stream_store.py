@@ -269,7 +269,6 @@ class CoordinatorStreamStore:
         return self._consumer
 
     def _late(self, head: int) -> HomeportError:
-        """Return the one-line error for a head that was not reached in time, with its obstacle."""
         why = f"head {head} not reached within {self._timeout_s:g} s"
         try:
             stable = self._topics.end_offset(self._topic, 0, IsolationLevel.READ_COMMITTED)

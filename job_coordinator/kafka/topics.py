@@ -454,8 +454,6 @@ class TopicAdmin:
         raise clients.unavailable(self._system, f"creating topic {spec.name!r}", error)
 
     def _await_in_metadata(self, spec: TopicSpec) -> None:
-        """Wait until every partition of the topic has a leader in the brokers' metadata."""
-
         def is_there() -> bool:
             topic = self._metadata().topics.get(spec.name)
             if topic is None or topic.error is not None:

@@ -221,7 +221,6 @@ def _session_expired(draft: ProcessorDraft, _event: SessionExpired) -> None:
 
 
 def _forget_session(draft: ProcessorDraft) -> None:
-    """Note the end of the session, of its registration, and of all writes without an answer."""
     draft.cancel(ProcessorTimerKind.SESSION)
     draft.state = replace(
         draft.state,

@@ -212,7 +212,6 @@ def _reserve_block(
 
 
 def _reserve_rm_ports(held: contextlib.ExitStack) -> dict[str, int]:
-    """Hold a free port on 127.0.0.1 for each service, below those of outgoing connections."""
     highest = _first_ephemeral_port()
     candidates = list(range(min(_LOWEST_RM_PORT, highest // 2), highest))
     random.shuffle(candidates)

@@ -63,7 +63,6 @@ def settle(draft: Draft) -> None:
 
 
 def _has_come_further(draft: Draft, before: Placement | None, placement: Placement) -> bool:
-    """Return whether its step is a new one, or less is left to read than ever in this step."""
     waits_for = awaited(draft.containers.get, placement)
     left = None if waits_for is None else waits_for.lag
     is_anew = before is None or before.step is not placement.step

@@ -51,7 +51,6 @@ class _NextVersions:
         return None if served is None or served == before else self._pairs_of(served)
 
     def written(self) -> None:
-        """Note that the oldest layer was written."""
         self._waiting.popleft()
 
     def _pairs_of(self, number: int) -> Iterator[tuple[bytes, bytes]]:

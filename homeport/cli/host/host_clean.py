@@ -146,7 +146,6 @@ class HostClean:
         return host
 
     def _require_unknown(self, config: Config) -> None:
-        """Require that neither YARN nor ZooKeeper knows the job, as far as the file names them."""
         name = JobConfig.of(config).name
         running = self._yarn.tagged_applications(job_tag(config)) if self._yarn else ()
         if running:

@@ -130,7 +130,6 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def _module(name: str) -> str:
-    """Return the name of the job's module, if job, topic and module can have it."""
     if not name:
         raise ConfigError("NAME", None, "it names the job and its folder", "give one: daily-totals")
     module = name.replace("-", "_")
@@ -220,7 +219,6 @@ def _at(brokers: str | None, file: str, otherwise: str = "") -> str:
 
 
 def _beside(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the files that each form has."""
     names = {"README.md": "README.md", ".gitignore": "gitignore"}
     return {path: _filled("common", source, values) for path, source in names.items()}
 

@@ -238,8 +238,6 @@ def _judged(
 
 
 class _Heads:
-    """Reads topics and ends of changelogs, by one request for each topic."""
-
     def __init__(self, reader: ChangelogReader) -> None:
         self._reader = reader
         self._topics: dict[SystemStream, ChangelogTopic | str] = {}

@@ -95,8 +95,6 @@ def restore(
 
 @dataclass
 class _Listener:
-    """Prints how each store is restored, and keeps the outcome."""
-
     report: Report
     progress: Progress
     results: list[str] = field(default_factory=list)

@@ -141,7 +141,6 @@ def show(
 
 
 def _faults_of_functions(path: str, config: Config) -> list[ConfigError]:
-    """Return why containers would refuse the functions of a job in Python, if they would."""
     job, name = declared_job(path), keys.TASK_CLASS.name
     if job is None or config.get(name) != job.config_of(None).get(name):
         return []  # another task class gets the records
@@ -209,7 +208,6 @@ def set_(
 
 
 def _from_standard_input(key: str) -> str:
-    """Read one line, which is not shown while it is typed."""
     if sys.stdin.isatty():
         return getpass.getpass(f"{key}: ")
     return sys.stdin.readline().removesuffix("\n")

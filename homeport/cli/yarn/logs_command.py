@@ -207,7 +207,6 @@ def earlier_failure(status: ShownStatus, processor: str, place: _Place) -> Shown
 
 
 def _place_of_running(status: ShownStatus, processor: str) -> _Place | None:
-    """Return where the log of the container that runs is, which has nothing yet at its start."""
     container = status.container(ProcessorId(processor))
     if container is None or not (container.resource and container.host and container.epoch):
         return None
