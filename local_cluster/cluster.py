@@ -1,7 +1,5 @@
 """A local cluster as one object: up, down, faults, status, and the environment of its clients."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

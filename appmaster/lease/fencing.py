@@ -5,8 +5,6 @@ restore (safety I4). It also fences one whose launcher reported the stop: permit
 that one (safety I1). This runs in threads. If Kafka is away each successor fences for itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping

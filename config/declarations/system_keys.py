@@ -1,7 +1,5 @@
 """Configuration keys of systems, their streams and serdes; ``keys`` offers them with all others."""
 
-from __future__ import annotations
-
 from homeport.config.config import INT_MAX
 from homeport.config.declarations.key_types import (
     REPLICAS_MAX,

@@ -5,8 +5,6 @@ only suspicious comes back as warnings. Keys that are not known here are allowed
 to user code, and so do we.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -125,41 +123,30 @@ def _standby_warnings(config: Config, adjuncts: AdjunctsConfig) -> Iterator[str]
 
 def _check_labels(yarn: YarnConfig) -> None:
     if yarn.am_label and not yarn.container_label:
-        raise keys.YARN_AM_LABEL.error(
-            yarn.am_label,
-            f"without {keys.YARN_CONTAINER_LABEL.name} YARN would give containers this label too",
-            f"write {keys.YARN_CONTAINER_LABEL.name}, with the same label or with another",
-        )
+        rule = f"without {keys.YARN_CONTAINER_LABEL.name} YARN would give containers this label too"
+        remedy = f"write {keys.YARN_CONTAINER_LABEL.name}, with the same label or with another"
+        raise keys.YARN_AM_LABEL.error(yarn.am_label, rule, remedy)
     for key, label in (
         (keys.YARN_CONTAINER_LABEL.name, yarn.container_label),
         (keys.YARN_AM_LABEL.name, yarn.am_label),
     ):
         if label is not None and not _LABEL.fullmatch(label):
-            raise ConfigError(
-                key,
-                label,
-                "a node label has 1 to 255 letters, digits, '_' and '-', and YARN takes one label",
-                "name one label of the cluster",
+            rule = (
+                "a node label has 1 to 255 letters, digits, '_' and '-', and YARN takes one label"
             )
+            raise ConfigError(key, label, rule, "name one label of the cluster")
 
 
 def _check_topic_names(config: Config, name: str) -> None:
     job_id = keys.JOB_ID.read(config) or "1"
     for key, value in ((keys.JOB_NAME.name, name), (keys.JOB_ID.name, job_id)):
         if not re.fullmatch(r"[a-zA-Z0-9._-]+", value):
-            raise ConfigError(
-                key,
-                value,
-                "it becomes part of topic names: letters, digits, '.', '_' and '-' only",
-                "use only these",
-            )
+            rule = "it becomes part of topic names: letters, digits, '.', '_' and '-' only"
+            raise ConfigError(key, value, rule, "use only these")
     for topic in (coordinator_topic(name, job_id), checkpoint_topic(name, job_id)):
         if not is_topic_name(topic):
-            raise keys.JOB_NAME.error(
-                name,
-                f"the topic name {topic!r} would have more than the 249 characters of Kafka",
-                "use a shorter name",
-            )
+            rule = f"the topic name {topic!r} would have more than the 249 characters of Kafka"
+            raise keys.JOB_NAME.error(name, rule, "use a shorter name")
 
 
 def _check_work(config: Config) -> None:
@@ -173,11 +160,8 @@ def _check_work(config: Config) -> None:
     for key in (keys.TASK_CLASS, keys.TASK_PIPELINE_CLASS):
         value = key.read(config)
         if value is not None and not is_user_class(value):
-            raise key.error(
-                value,
-                "it must have the form module:Name",
-                "write the module, a colon and the name in it, such as my_job.task:MyTask",
-            )
+            remedy = "write the module, a colon and the name in it, such as my_job.task:MyTask"
+            raise key.error(value, "it must have the form module:Name", remedy)
 
 
 def _check_types(config: Config) -> None:
@@ -200,23 +184,17 @@ def _check_inputs(named: tuple[SystemStream, ...], broadcast: tuple[SystemStream
 
 def _check_stream(key: str, stream: SystemStream) -> None:
     if not is_topic_name(stream.stream):
-        raise ConfigError(
-            key,
-            str(stream),
-            f"{stream.stream!r} cannot be the name of a Kafka topic",
-            "use letters, digits, '.', '_' and '-', at most 249 of them",
-        )
+        rule = f"{stream.stream!r} cannot be the name of a Kafka topic"
+        remedy = "use letters, digits, '.', '_' and '-', at most 249 of them"
+        raise ConfigError(key, str(stream), rule, remedy)
 
 
 def _check_stores(storage: StorageConfig) -> None:
     for store in storage.stores.values():
         if not _STORE_NAME.fullmatch(store.name) or store.name in {".", ".."}:
-            raise ConfigError(
-                f"stores.{store.name}.factory",
-                store.factory,
-                "the store's name becomes the name of a folder",
-                "use only letters, digits, '.', '_' and '-' in it",
-            )
+            rule = "the store's name becomes the name of a folder"
+            remedy = "use only letters, digits, '.', '_' and '-' in it"
+            raise ConfigError(f"stores.{store.name}.factory", store.factory, rule, remedy)
         if store.changelog is not None:
             _check_stream(keys.STORE_CHANGELOG.named(store.name), store.changelog)
 
@@ -256,12 +234,8 @@ def _check_outputs(config: Config, task: TaskConfig) -> None:
     for key, stream in declared_outputs(config):
         _check_stream(key, stream)
         if stream in task.inputs:
-            raise ConfigError(
-                key,
-                str(stream),
-                f"it is one of {keys.TASK_INPUTS.name}, and would be read again",
-                f"name another stream; {_ANOTHER_KEY}",
-            )
+            rule = f"it is one of {keys.TASK_INPUTS.name}, and would be read again"
+            raise ConfigError(key, str(stream), rule, f"name another stream; {_ANOTHER_KEY}")
         cluster = SystemConfig.of(config, task.checkpoint_system).cluster
         is_reached = SystemConfig.of(config, stream.system).cluster == cluster
         if task.exactly_once and not is_reached:
@@ -341,23 +315,17 @@ def _check_pipeline_output(config: Config) -> None:
         return
     filled = AdjunctsConfig.of(config).of_stream(pipeline.output)
     if filled is not None:
-        raise keys.TASK_PIPELINE_OUTPUT.error(
-            pipeline.output,
-            f"the stream fills the adjunct store {filled.name}, which the job only reads",
-            "name another stream, and let another job write that one",
-        )
+        rule = f"the stream fills the adjunct store {filled.name}, which the job only reads"
+        remedy = "name another stream, and let another job write that one"
+        raise keys.TASK_PIPELINE_OUTPUT.error(pipeline.output, rule, remedy)
     system, stream = pipeline.output.system, pipeline.output.stream
     view = SystemConfig.of(config, system)
     view.key_serde(stream)
     serde = view.msg_serde(stream)
     if serde in NUMBER_SERDES:
-        raise keys.STREAM_MSG_SERDE.error(
-            serde,
-            "a row of columns cannot leave as a number",
-            "write json, avro, or string or bytes for a column 'value' as it is",
-            system,
-            stream,
-        )
+        rule = "a row of columns cannot leave as a number"
+        remedy = "write json, avro, or string or bytes for a column 'value' as it is"
+        raise keys.STREAM_MSG_SERDE.error(serde, rule, remedy, system, stream)
 
 
 def _check_standby(
@@ -369,20 +337,13 @@ def _check_standby(
     if not keys.JOB_HOT_STANDBY_ENABLED.is_set(config):
         key = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name
     if not job.host_affinity_enabled:
-        raise ConfigError(
-            key,
-            config.get_str(key),
-            "hot standby needs host affinity",
-            f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off",
-        )
+        remedy = f"set {keys.JOB_HOST_AFFINITY_ENABLED.name}=true, or turn hot standby off"
+        raise ConfigError(key, config.get_str(key), "hot standby needs host affinity", remedy)
     is_filled = any(store.is_kept for store in adjuncts.stores.values())
     if not is_filled and not any(store.changelog for store in storage.stores.values()):
-        raise ConfigError(
-            key,
-            config.get_str(key),
-            "no store has a changelog or is an adjunct one on disk: a standby follows such",
-            f"set {keys.STORE_CHANGELOG.named('<store>')}, or turn hot standby off",
-        )
+        rule = "no store has a changelog or is an adjunct one on disk: a standby follows such"
+        remedy = f"set {keys.STORE_CHANGELOG.named('<store>')}, or turn hot standby off"
+        raise ConfigError(key, config.get_str(key), rule, remedy)
 
 
 def _prewarm_warnings(config: Config, task: TaskConfig) -> tuple[str, ...]:
@@ -445,17 +406,13 @@ def _check_sizes(config: Config) -> None:
     manager = ClusterManagerConfig.of(config)
     heap_mb = keys.TASK_SPARK_DRIVER_MEMORY_MB.find(config)
     if heap_mb is not None and heap_mb >= manager.container_memory_mb:
-        raise keys.TASK_SPARK_DRIVER_MEMORY_MB.error(
-            heap_mb,
-            f"it must be below {keys.CONTAINER_MEMORY_MB.name} ({manager.container_memory_mb})",
-            "make it smaller, or the container larger",
-        )
+        rule = f"it must be below {keys.CONTAINER_MEMORY_MB.name} ({manager.container_memory_mb})"
+        remedy = "make it smaller, or the container larger"
+        raise keys.TASK_SPARK_DRIVER_MEMORY_MB.error(heap_mb, rule, remedy)
     if manager.check_in_interval_ms >= manager.lease_ms:
-        raise keys.CONTAINER_CHECK_IN_INTERVAL_MS.error(
-            manager.check_in_interval_ms,
-            f"it must be below {keys.CONTAINER_LEASE_MS.name} ({manager.lease_ms})",
-            "make it smaller",
-        )
+        rule = f"it must be below {keys.CONTAINER_LEASE_MS.name} ({manager.lease_ms})"
+        remedy = "make it smaller"
+        raise keys.CONTAINER_CHECK_IN_INTERVAL_MS.error(manager.check_in_interval_ms, rule, remedy)
 
 
 def store_warnings(config: Config, storage: StorageConfig) -> Iterator[str]:

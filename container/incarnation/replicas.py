@@ -6,8 +6,6 @@ the standbys of a standalone processor also until others are wanted.
 Source: STANDBY, part 1; safety S5 (the locks of the directories).
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import time

@@ -5,8 +5,6 @@ go on only if the own epoch still stands; report fenced; then restore, checkpoin
 (Kafka accepts a late init after a fence: only reading the head stops an overtaken permit.)
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 import threading

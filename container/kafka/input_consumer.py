@@ -1,7 +1,5 @@
 """InputConsumer: the job's input of this container, one Arrow table per micro-batch."""
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import logging

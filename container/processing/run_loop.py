@@ -1,7 +1,5 @@
 """RunLoop: input to pipeline to tasks, one transaction after the other, flushes in between."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping

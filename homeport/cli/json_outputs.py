@@ -5,8 +5,6 @@ a command prints; none goes, or gets another type or meaning. ``docs/json-output
 fields that have a meaning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

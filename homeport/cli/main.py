@@ -4,8 +4,6 @@ Answers go to standard output, where they come from and warnings to standard err
 line and exit code 1.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import os

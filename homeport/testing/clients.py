@@ -3,8 +3,6 @@
 Each has the methods of its base class that a container calls, and no connections.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, Message, TopicPartition

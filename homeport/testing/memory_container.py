@@ -4,8 +4,6 @@ It has the parts of ``StreamContainer``: the loop, transactions, tasks, serdes a
 product's own. Only the clients of Kafka and the clock are others.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

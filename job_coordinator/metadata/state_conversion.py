@@ -5,8 +5,6 @@ beginning. What lies behind these ends is therefore converted, and nothing else 
 that was cut off goes on from there, and converts no value twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 

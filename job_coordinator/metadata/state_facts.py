@@ -8,8 +8,6 @@ both are kept as they were when the state was made, in records that Homeport alo
 Source: COORD, benefit 3: two tasks must not "inter-mingle state".
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -256,12 +254,9 @@ class ChangelogPartitionManager:
             message = said.get(task)
             text = None if message is None else message.value("Partition", "partition")
             if text != str(partition):
-                yield ConfigError(
-                    f"{_CHANGELOG_TYPE} {task}",
-                    text,
-                    f"the state of task {task!r} is in changelog partition {partition}",
-                    repair(task, str(partition)),
-                )
+                rule = f"the state of task {task!r} is in changelog partition {partition}"
+                remedy = repair(task, str(partition))
+                yield ConfigError(f"{_CHANGELOG_TYPE} {task}", text, rule, remedy)
 
     def messages(
         self, partitions: Mapping[TaskName, int], standbys: Collection[TaskName] = ()
@@ -301,12 +296,9 @@ class ChangelogPartitionManager:
             return  # the record is so already
         sharer = None if has is None else _other(known, task, has)
         if has not in {None, partition} and (own is not None or sharer is None):
-            raise ConfigError(
-                _CHANGELOG_TYPE,
-                value,
-                f"task {task!r} has changelog partition {has}, and its state is there",
-                "leave it, or begin from nothing by run-job --reset-state",
-            )
+            rule = f"task {task!r} has changelog partition {has}, and its state is there"
+            remedy = "leave it, or begin from nothing by run-job --reset-state"
+            raise ConfigError(_CHANGELOG_TYPE, value, rule, remedy)
         if partition is None:
             return
         other = _other(known, task, partition)
@@ -314,12 +306,8 @@ class ChangelogPartitionManager:
             highest = max(known.values())
             unused = sorted(set(range(highest)) - set(known.values()))
             free = ", ".join(map(str, unused)) or highest + 1
-            raise ConfigError(
-                _CHANGELOG_TYPE,
-                value,
-                f"task {other!r} has this changelog partition, and its state is there",
-                f"write a free one: {free}",
-            )
+            rule = f"task {other!r} has this changelog partition, and its state is there"
+            raise ConfigError(_CHANGELOG_TYPE, value, rule, f"write a free one: {free}")
 
     def _recorded(self, but: Mapping[TaskName, int]) -> dict[TaskName, int]:
         found: dict[TaskName, int] = {}

@@ -4,8 +4,6 @@ Source: HA-YARN, host-affinity guarantee 2: "we should flush out all state-relat
 Coordinator Stream".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -128,13 +126,11 @@ class StateResetManager(RecordManager):
                 f"finish it by homeport {CONVERT}, or begin from nothing by run-job {OPTION}",
             )
         if last is not None and last.phase is not ResetPhase.FINISHED:
-            raise ConfigError(
-                OPTION,
-                last.phase.value,
+            rule = (
                 f"a reset of the job's state began with submission {last.submission} and was not "
-                "finished, and nothing starts on what is left of that state",
-                f"finish it by run-job {OPTION}",
+                "finished, and nothing starts on what is left of that state"
             )
+            raise ConfigError(OPTION, last.phase.value, rule, f"finish it by run-job {OPTION}")
 
 
 def raised_epochs(stream: CoordinatorStream) -> Iterator[CoordinatorStreamMessage]:

@@ -4,8 +4,6 @@ PURE. An id joins escaped parts by a separator that no part contains (safety K3)
 ("a", "1.0") and job ("a.1", "0") differ.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterable, Mapping

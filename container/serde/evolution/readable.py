@@ -1,7 +1,5 @@
 """Whether a job's serdes read what is in its stores, and what they write is read by its code."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

@@ -98,12 +98,8 @@ def checkpoints(
 ) -> dict[TaskName, Checkpoint]:
     """Return those of ``tasks`` that have one; errors as of ``positions``."""
     if not job.task.checkpoint_enabled:
-        raise ConfigError(
-            "task.checkpoint.factory",
-            "none",
-            "the job keeps no checkpoints",
-            "remove the key and submit the job again",
-        )
+        remedy = "remove the key and submit the job again"
+        raise ConfigError("task.checkpoint.factory", "none", "the job keeps no checkpoints", remedy)
     return read_whole_checkpoints(
         readers[job.task.checkpoint_system],
         job.task.checkpoint_topic,

@@ -1,7 +1,5 @@
 """``homeport delete-job``: ends a job for good."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from functools import partial

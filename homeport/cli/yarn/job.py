@@ -201,12 +201,8 @@ def write_order(stream: CoordinatorStream) -> bool:
         )
     by_hand = manager.written().get(key)
     if by_hand is not None:
-        raise ConfigError(
-            key,
-            by_hand,
-            "it was set by hand, which stands above this order",
-            f"take it back: {taking_back(key)}",
-        )
+        rule = "it was set by hand, which stands above this order"
+        raise ConfigError(key, by_hand, rule, f"take it back: {taking_back(key)}")
     manager.set(key, "true", SOURCE)
     return True
 

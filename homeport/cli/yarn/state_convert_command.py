@@ -1,7 +1,5 @@
 """``homeport state convert``: rewrites a store's values in another schema."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

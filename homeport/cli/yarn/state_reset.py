@@ -15,8 +15,6 @@ step safe to be done again, as a run-job that is killed leaves the rest to the n
 The directories of the old state are known by their changelog's topic id (STORE-META).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 
@@ -95,12 +93,9 @@ def check_topics(
         fault = fault_of(topic, policy, inputs, deleting)
         if fault is None:
             continue
-        raise ConfigError(
-            "topic",
-            str(topic),
-            f"a reset of the state would delete it, and {fault}",
-            "name another changelog, or delete the topic yourself",
-        )
+        rule = f"a reset of the state would delete it, and {fault}"
+        remedy = "name another changelog, or delete the topic yourself"
+        raise ConfigError("topic", str(topic), rule, remedy)
 
 
 @contextlib.contextmanager
