@@ -48,7 +48,12 @@ class ConversionManager(RecordManager):
     """The conversion that is under way: set-state-fact, and the phase in set-state-reset."""
 
     def begun(self) -> StateReset:
-        """Return the record that lets nothing start: the last reset stays known in it."""
+        """Return the record that lets nothing start: the last reset stays known in it.
+
+        ConfigError: a reset, or the deletion of the job, is unfinished.
+        """
+        if not self.is_under_way():
+            StateResetManager(self._stream).require_finished()
         last = StateResetManager(self._stream).read()
         return replace(last or StateReset(0, ResetPhase.CONVERTING), phase=ResetPhase.CONVERTING)
 
@@ -87,16 +92,23 @@ class ConversionManager(RecordManager):
         """
         changelog, facts = conversion.changelog, StateFactManager(self._stream)
         gone = [*of_changelog(self._stream, changelog), *(m.key for m in _messages(conversion))]
-        last = self.begun()
-        is_reset = last.submission > 0
         self._stream.write(
             [
                 *(wire.tombstone(_TYPE, key) for key in gone),
                 *facts.first_messages(changelog, forms, reading),
-                StateResetManager.message(
-                    replace(last, phase=ResetPhase.FINISHED) if is_reset else None
-                ),
+                self._over(),
             ]
+        )
+
+    def give_up(self) -> None:
+        """Write that the job may start: one was begun, and has changed nothing."""
+        self._stream.write([self._over()])
+
+    def _over(self) -> CoordinatorStreamMessage:
+        last = self.begun()
+        is_reset = last.submission > 0
+        return StateResetManager.message(
+            replace(last, phase=ResetPhase.FINISHED) if is_reset else None
         )
 
 

@@ -42,7 +42,12 @@ from homeport.container.serde.serdes import Serde
 from homeport.container.storage.changelog_reader import ChangelogReader
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.state_conversion import Conversion, ConversionManager
-from homeport.job_coordinator.metadata.state_facts import Reading, StoreForms, StoreSchemas
+from homeport.job_coordinator.metadata.state_facts import (
+    Reading,
+    StateFactManager,
+    StoreForms,
+    StoreSchemas,
+)
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.user_code import user_object
@@ -333,7 +338,8 @@ def convert(
     (4) New values are appended behind these ends. (5) In one transaction it says what the values
     are now, and that the job may start.
 
-    ``stream``: read to its head. ConfigError: another conversion, or a reset, is unfinished.
+    ``stream``: read to its head. ConfigError: another conversion, or a reset, is unfinished; or
+    another command has converted the values since this one began.
     """
     wanted = change.reading()
     found = _under_way(stream, change, shown(wanted.msg))
@@ -343,6 +349,9 @@ def convert(
     if not dry_run:
         with site.owned() as (own, writer):
             manager = ConversionManager(own)
+            # What another command has begun, which this one has waited for, or has fenced.
+            found = _under_way(own, change, shown(wanted.msg))
+            _require_unchanged(own, change)
             if found is None:
                 found = Conversion(str(change.changelog), shown(wanted.msg), site.ends())
                 manager.write(found)
@@ -352,6 +361,18 @@ def convert(
             manager.finish(found, change.forms(), wanted)
     counts = rewriting.converted, rewriting.deleted, rewriting.earlier
     return change.outcome(*counts, is_done=not dry_run)
+
+
+def _require_unchanged(own: CoordinatorStream, change: StoreChange) -> None:
+    """Require that values are still of the schemas that the function takes; else ConfigError."""
+    changelog = str(change.changelog)
+    if StateFactManager(own).schemas().get(changelog) == change.recorded:
+        return
+    manager = ConversionManager(own)
+    if manager.read() is None:
+        manager.give_up()
+    rule = f"another command has changed what is known of {changelog} since this one began"
+    raise ConfigError("STORE", change.store.name, rule, "run it again")
 
 
 def _under_way(stream: CoordinatorStream, change: StoreChange, form: str) -> Conversion | None:

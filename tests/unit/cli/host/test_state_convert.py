@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, make_dataclass
 from types import ModuleType
 from typing import Any
@@ -39,7 +39,12 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.metadata.state_conversion import Conversion, ConversionManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
-from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
+from homeport.job_coordinator.metadata.state_reset import (
+    ResetPhase,
+    StateReset,
+    StateResetManager,
+    state_removed,
+)
 
 LOG = SystemStream("kafka", "log")
 SCHEMA = "serializers.registry.rec.schema"
@@ -69,7 +74,8 @@ class Kafka:
     records: Records
     stream: InMemoryCoordinatorStream = field(default_factory=InMemoryCoordinatorStream)
     left: int = 1_000_000
-    is_owned: bool = False
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+    """What other commands do while this one waits to own the job."""
 
     def written(self) -> None:
         """Note a write, and kill its process before it if its time has come."""
@@ -103,6 +109,9 @@ class Kafka:
     @contextmanager
     def owned(self) -> Iterator[tuple[CoordinatorStream, Writer]]:
         """Begin, as the product does."""
+        while self.meanwhile:
+            self.meanwhile.pop()()
+        self.stream.catch_up()
         self.written()
         StateResetManager(self.stream).write(ConversionManager(self.stream).begun())
         self.stream.catch_up()
@@ -384,6 +393,51 @@ def test_an_earlier_reset_stays_known() -> None:
     _convert(kafka, _config(C))
     kafka.stream.catch_up()
     assert StateResetManager(kafka.stream).read() == StateReset(3, ResetPhase.FINISHED)
+
+
+def test_a_command_that_another_overtakes_converts_no_value_twice() -> None:
+    """It was killed at a write, or has ended, while this one waited: this one looks again."""
+    for left in range(8):
+        kafka = _filled()
+
+        def other(kafka: Kafka = kafka, left: int = left) -> None:
+            kafka.left = left
+            with suppress(KilledError):
+                _convert(kafka, _config(C))
+            kafka.left = 1_000
+
+        kafka.meanwhile.append(other)
+        has_ended = pytest.raises(ConfigError, match="since this one began; run it")
+        with has_ended if left == 7 else nullcontext():
+            _convert(kafka, _config(C))
+        _require_once(kafka)
+
+
+@pytest.mark.parametrize("phase", [ResetPhase.BEGUN, ResetPhase.DELETING])
+def test_what_began_meanwhile_and_is_unfinished_stays_known(phase: ResetPhase) -> None:
+    """A reset or a deletion that was cut off while this command waited."""
+    kafka = _filled()
+    other = StateReset(4, phase)
+    kafka.meanwhile.append(lambda: StateResetManager(kafka.stream).write(other))
+    with pytest.raises(ConfigError, match="was not finished"):
+        _convert(kafka, _config(C))
+    kafka.stream.catch_up()
+    assert StateResetManager(kafka.stream).read() == other
+
+
+def test_a_reset_that_ends_meanwhile_leaves_nothing_to_convert() -> None:
+    """The job may start afterwards, on the state of its own."""
+    kafka = _filled()
+
+    def reset() -> None:
+        kafka.stream.write(state_removed(kafka.stream))
+        StateResetManager(kafka.stream).write(StateReset(4, ResetPhase.FINISHED))
+
+    kafka.meanwhile.append(reset)
+    with pytest.raises(ConfigError, match="since this one began; run it again"):
+        _convert(kafka, _config(C))
+    kafka.stream.catch_up()
+    assert StateResetManager(kafka.stream).read() == StateReset(4, ResetPhase.FINISHED)
 
 
 def test_what_was_begun_is_finished_with_the_code_that_it_began_with() -> None:
