@@ -169,7 +169,8 @@ class InputConsumer:
         grouped: dict[SystemStreamPartition, list[Message]] = {}
         self.begin_released()
         # In turns: a store may bootstrap for hours, and its records are always at hand.
-        order = self._schedule.order(others_first=self._had_bootstrap and bool(self._waiting))
+        is_filling = self._schedule.is_bootstrapping or bool(self._waiting)
+        order = self._schedule.order(others_first=self._had_bootstrap and is_filling)
         served = [place for tier in order for place in self._served if place[0] == tier]
         if len(served) > 1:
             self._take(served, max_rows, 0, grouped)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -21,6 +22,17 @@ from homeport.testing.broker import Broker
 from homeport.testing.clients import MemoryConsumer
 
 _TABLE, _IN = (SystemStreamPartition("kafka", name, 0) for name in ("table", "in"))
+_BOOTSTRAP = Config(
+    {
+        "systems.kafka.consumer.bootstrap.servers": "none:9092",
+        "systems.kafka.streams.table.samza.bootstrap": "true",
+    }
+)
+
+
+def _connected(broker: Broker, _system: SystemConfig, properties: Mapping[str, Any]) -> Consumer:
+    says_ends = bool(properties.get("enable.partition.eof"))
+    return cast("Consumer", MemoryConsumer(broker, says_ends=says_ends))
 
 
 def test_the_log_says_how_long_other_inputs_still_wait(
@@ -33,21 +45,10 @@ def test_the_log_says_how_long_other_inputs_still_wait(
     broker = Broker(lambda _topic: 1, lambda: 0)
     for topic in ("table", "table", "table", "table", "in"):
         broker.append(topic, b"k", b"v", partition=0)
-    config = Config(
-        {
-            "systems.kafka.consumer.bootstrap.servers": "none:9092",
-            "systems.kafka.streams.table.samza.bootstrap": "true",
-        }
-    )
-
-    def connect(_system: SystemConfig, properties: Mapping[str, Any]) -> Consumer:
-        says_ends = bool(properties.get("enable.partition.eof"))
-        return cast("Consumer", MemoryConsumer(broker, says_ends=says_ends))
-
     source = InputConsumer(
-        {"kafka": SystemConfig.of(config, "kafka")},
+        {"kafka": SystemConfig.of(_BOOTSTRAP, "kafka")},
         {TaskName("Partition 0"): {_TABLE: 0, _IN: 0}},
-        connect,
+        partial(_connected, broker),
         ends={_TABLE: 4, _IN: 1},
         stored=StoredInputs(frozenset({_TABLE}), {}, lambda: awaited),
     )
@@ -100,6 +101,26 @@ class _Case:
         self.now_s = now_s
         names = {"a": A, "b": B}
         return list(self.ends.reports(lambda: {names[name]: p for name, p in places.items()}))
+
+
+def test_a_task_that_only_fills_its_store_keeps_no_other_from_reading() -> None:
+    """No input waits for its records, which are always at hand: both are read in turns."""
+    part = SystemStreamPartition("kafka", "table", 1)
+    broker = Broker(lambda _topic: 2, lambda: 0)
+    for _ in range(3):
+        broker.append("table", b"k", b"v", partition=1)
+        broker.append("in", b"k", b"v", partition=0)
+    source = InputConsumer(
+        {"kafka": SystemConfig.of(_BOOTSTRAP, "kafka")},
+        {TaskName("Partition 0"): {_IN: 0}, TaskName("Partition 1"): {part: 0}},
+        partial(_connected, broker),
+        ends={part: 3},
+        stored=StoredInputs(frozenset({part})),
+    )
+    batches = [source.poll(1, 0) for _ in range(6)]
+    found = [name for b in batches if b is not None for name in b.table["stream"].to_pylist()]
+    assert found == ["table", "in"] * 3
+    source.close()
 
 
 def test_a_partition_behind_an_open_transaction_is_named_once_a_minute() -> None:
