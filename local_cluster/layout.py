@@ -154,10 +154,7 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record | None:
-    """Return the record; None where there is none.
-
-    ClusterError: the file is not a record.
-    """
+    """Return the record; None where there is none. ClusterError: the file is not a record."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         return msgspec.convert({**body, "addresses": body}, Record)

@@ -4,8 +4,6 @@ They live as long as the AM's container, and so as Skein's containers: a new att
 them, as it must.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from homeport.appmaster.attempt.inherited import Inheritance

@@ -9,8 +9,6 @@ loop; Skein gets its orders one at a time, in the order of the decisions. ``http
 the driver by HTTP.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

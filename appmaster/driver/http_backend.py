@@ -5,8 +5,6 @@ busy, as when Kafka is away and records cannot be written, launchers get the ord
 are: they live, and so does the AM.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

@@ -33,10 +33,7 @@ class Reading:
 
 
 def has_state(config: Config) -> bool:
-    """Return whether a store of the job has a changelog.
-
-    Source: Samza 1.8, "durable" stores.
-    """
+    """Return whether a store of the job has a changelog. Source: Samza 1.8, "durable" stores."""
     return any(s.changelog is not None for s in StorageConfig.of(config).stores.values())
 
 

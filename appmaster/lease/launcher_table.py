@@ -5,8 +5,6 @@ received that, plus a margin, so that it never gives up first (safety C1). An AM
 still received nothing: it gives each launcher the whole time again (safety L4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

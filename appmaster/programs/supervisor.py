@@ -17,8 +17,6 @@ submission's.
 Source: safety A3. It imports little, since it shares the AM's memory with its children.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """The status of the job: the body of ``GET /v1/status``."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

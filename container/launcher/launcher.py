@@ -135,12 +135,8 @@ def attempt_of(resource_id: str) -> int:
     try:
         return whole_of(resource_id.split("_")[-2])
     except (IndexError, ValueError):
-        raise ConfigError(
-            "CONTAINER_ID",
-            resource_id,
-            "it must be a YARN container id",
-            "start the launcher by YARN",
-        ) from None
+        rule = "it must be a YARN container id"
+        raise ConfigError("CONTAINER_ID", resource_id, rule, "start the launcher by YARN") from None
 
 
 def _required(environment: Mapping[str, str], name: str) -> str:

@@ -9,8 +9,6 @@ runs with its own package or not at all. After some failures in a row this host 
 cause is that the AM does not answer.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

@@ -224,10 +224,7 @@ class MemoryProducer(TransactionalProducer):
             self._append(Send(topic, key, value, partition))
 
     def deliver(self) -> None:
-        """Require that nothing was refused.
-
-        RecordRefusedError: a topic refuses its record.
-        """
+        """Require that nothing was refused; RecordRefusedError: a topic refuses its record."""
         if self._is_refused:
             self._broker.end(self._id, self._epoch, Outcome.ABORTED)
             raise RecordRefusedError("sending: a record was refused; nothing was committed")

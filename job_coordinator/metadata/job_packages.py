@@ -5,8 +5,6 @@ pieces, in base64, and a last record has their number. A package with a missing 
 counts as absent.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -4,8 +4,6 @@ It may name the Python environment that its code runs in, in the file ``ENVIRONM
 name stands for code and environment, in orders, records and check-ins. PURE.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -5,8 +5,6 @@ while the job has two environments, the AM is in the older one. The driver write
 into a file, and ends; its supervisor starts driver and keeper with it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping

@@ -3,8 +3,6 @@
 An order of an upgrade is refused while a rolling restart is under way; that waits for an upgrade.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator

@@ -105,10 +105,7 @@ def _clean_deleted(
     is_applied: bool,
     as_json: bool,
 ) -> None:
-    """Remove what is here of a job that homeport delete-job has ended.
-
-    ConfigError: none has.
-    """
+    """Remove what is here of a job that homeport delete-job has ended; ConfigError: none has."""
     job, records = JobConfig.of(config), DeletedJobs(config, TIMEOUT_S)
     deleted = records.read().get(job.directory_name)
     if deleted is None:

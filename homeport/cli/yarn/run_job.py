@@ -5,8 +5,6 @@ the submission number taken, the configuration written, the application submitte
 for.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

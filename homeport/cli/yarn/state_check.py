@@ -6,8 +6,6 @@ configuration is valid or not." The coordinator stream is that configuration. It
 (COORD, benefit 1), as each key and each task is a record of its own: only a record has one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from homeport.appmaster.environment.job_python import JobPython

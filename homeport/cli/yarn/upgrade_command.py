@@ -5,8 +5,6 @@ records of the coordinator stream: what follows goes on when this command, or th
 Everything that can be refused is refused before anything is written.
 """
 
-from __future__ import annotations
-
 import os
 import uuid
 from collections.abc import Callable
@@ -172,29 +170,21 @@ def require_upgradable(config: Config, *, is_other_code: bool = True) -> None:
         _require_code(config)
     retries = ClusterManagerConfig.of(config).retry_count
     if retries == 0:
-        raise keys.CONTAINER_RETRY_COUNT.error(
-            "0",
-            "the first failure of the new code would give its container up, and nothing go back",
-            "set it to 1 or more; the running job takes it at once",
-        )
+        rule = "the first failure of the new code would give its container up, and nothing go back"
+        remedy = "set it to 1 or more; the running job takes it at once"
+        raise keys.CONTAINER_RETRY_COUNT.error("0", rule, remedy)
 
 
 def _require_code(config: Config) -> None:
     pipeline = PipelineConfig.of(config)
     if pipeline is not None and not pipeline.needs_package:
-        raise ConfigError(
-            pipeline.key,
-            pipeline.value,
-            "the job has no code of its own that could be upgraded",
-            "deploy the new pipeline with run-job",
-        )
+        rule = "the job has no code of its own that could be upgraded"
+        remedy = "deploy the new pipeline with run-job"
+        raise ConfigError(pipeline.key, pipeline.value, rule, remedy)
     for key in (keys.JOB_SSP_GROUPER_FACTORY, keys.TASK_NAME_GROUPER_FACTORY):
         if is_user_class(key.read(config) or ""):
-            raise key.error(
-                key.read(config),
-                "the AM runs the job's own grouper, and its code is that of the deployment",
-                "deploy the new package with run-job",
-            )
+            rule = "the AM runs the job's own grouper, and its code is that of the deployment"
+            raise key.error(key.read(config), rule, "deploy the new package with run-job")
 
 
 def require_free(
@@ -377,11 +367,9 @@ def require_same_python(python: JobPython, place: str | None) -> None:
 def require_same_code(path: str | None, code: str, runs: str) -> None:
     """Require that the code at ``path`` is what the job runs, by their sha256; empty: not known."""
     if runs not in {"", code}:
-        raise keys.YARN_PACKAGE_PATH.error(
-            path,
-            f"it is package {in_brief(code)}, and the job runs {in_brief(runs)}",
-            "let it name the code that the job runs, or give the new code by --package, too",
-        )
+        rule = f"it is package {in_brief(code)}, and the job runs {in_brief(runs)}"
+        remedy = "let it name the code that the job runs, or give the new code by --package, too"
+        raise keys.YARN_PACKAGE_PATH.error(path, rule, remedy)
 
 
 def require_way_back(stream: CoordinatorStream, state: UpgradeState | None) -> None:
