@@ -421,7 +421,8 @@ def main(open_cluster: OpenCluster = skein_cluster) -> int:
         return exit_without_port(heartbeat.port)
     except HomeportError as e:
         is_fault = not isinstance(e, EnvironmentChangedError)
-        log.info("this driver is over, the next one takes over: %s", e, exc_info=is_fault)
+        level = logging.ERROR if is_fault else logging.INFO
+        log.log(level, "this driver is over, the next one takes over: %s", e, exc_info=is_fault)
         heartbeat.log_cause(str(e))
         return 1
     log.info("the job has ended: %s", result.value)
