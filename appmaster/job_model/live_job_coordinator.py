@@ -11,6 +11,7 @@ coordinator stream and updates the Job Model".
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -88,7 +89,8 @@ class LiveJobCoordinator:
     """Follows configuration and inputs, on the driver's event loop.
 
     ``look`` asks Kafka for the inputs of a configuration. ``history`` gets each change before it is
-    published. ``topics`` has the ids of the inputs' topics.
+    published. ``topics`` has the ids of the inputs' topics. ``look_for_topics`` writes the inputs
+    that are new by a regular expression into the stream, whose news bring them.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class LiveJobCoordinator:
         look: Callable[[Config], InputsSeen],
         history: HistoryWriter,
         topics: InputTopicManager,
+        look_for_topics: Callable[[JobModel], None],
     ) -> None:
         self._configuration = configuration
         self.job_models = job_models
@@ -119,6 +122,8 @@ class LiveJobCoordinator:
         self._settled: Config | None = None
         self._is_news = asyncio.Event()
         self._looked_s: float | None = None
+        self._look_for_topics = look_for_topics
+        self._topics_looked_s = -math.inf
         self._pool = ThreadPoolExecutor(1, "job-model")
 
     def heard(self, config: Config, at_once: str | None = None) -> None:
@@ -137,6 +142,7 @@ class LiveJobCoordinator:
             self._is_news.clear()
             if job.may_change:
                 await self._follow_inputs(job)
+                await self._follow_topics()
                 await self._follow_stream(job)
             try:
                 await asyncio.wait_for(self._is_news.wait(), _POLL_S)
@@ -240,6 +246,13 @@ class LiveJobCoordinator:
         return job.rolling.following(version, before.config, model.config, names)
 
     # ------------------------------------------------------------------ inputs
+
+    async def _follow_topics(self) -> None:
+        model, now_s = self.job_models.model, time.monotonic()
+        interval_s = keys.JOB_MONITOR_INPUT_REGEX_MS.read(model.config) / 1000
+        if now_s - self._topics_looked_s >= interval_s:
+            self._topics_looked_s = now_s
+            await self._computed(partial(self._look_for_topics, model))
 
     async def _follow_inputs(self, job: RunningJob) -> None:
         model = self.job_models.model

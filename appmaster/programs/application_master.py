@@ -49,6 +49,7 @@ from homeport.appmaster.job_model.model_change import (
     first_model,
     note_change,
 )
+from homeport.appmaster.job_model.topic_watch import TopicWatch
 from homeport.appmaster.lease.fencing import fence_incarnation
 from homeport.appmaster.lease.keeper_client import KeeperLink
 from homeport.appmaster.programs.am_container import AmContainer, await_kafka, origin_of
@@ -167,6 +168,7 @@ def new_driver(taken: Taken) -> Driver:
             look=inputs_now,
             history=history,
             topics=InputTopicManager(stream, container.rank.submission),
+            look_for_topics=TopicWatch(stream, container.submission.submitted.file).look,
         ),
         publish=lambda change: publication.publish(
             *(change.model, stream, container.host_named),

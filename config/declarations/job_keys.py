@@ -52,6 +52,12 @@ JOB_MONITOR_PARTITION_CHANGE_MS = IntKey(
     default=300000,
     liveness=Liveness.LIVE,
 )
+JOB_MONITOR_INPUT_REGEX_MS = IntKey(
+    "job.coordinator.monitor-input-regex.frequency.ms",
+    "how often the driver looks whether new topics match the regular expressions of regex-topics",
+    default=300000,
+    liveness=Liveness.LIVE,
+)
 JOB_COORDINATOR_ISOLATION_MAX_MS = OwnIntKey(
     "job.coordinator.isolation.max.ms",
     "how long leases are renewed without an answer from the coordinator stream",
@@ -179,7 +185,7 @@ JOB_CONFIG_REWRITERS = ListKey(
 )
 JOB_CONFIG_REWRITER_CLASS = TextKey(
     "job.config.rewriter.<name>.class",
-    "environment, regex-topics (applied by run-job), or the job's own module:Class",
+    "environment, regex-topics (by run-job, and while the job runs), or the job's own module:Class",
 )
 JOB_CONFIG_REWRITER_REGEX = TextKey(
     "job.config.rewriter.<name>.regex",

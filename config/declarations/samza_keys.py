@@ -181,10 +181,6 @@ ALL: tuple[SamzaKey, ...] = (
     *_keys("processors register by themselves", "processor.list"),
     *_keys("processor.id is the id, or one is made", "app.processor-id-generator.class"),
     *_keys(
-        "regular expressions are resolved at each deployment",
-        "job.coordinator.monitor-input-regex.frequency.ms",
-    ),
-    *_keys(
         "all partitions of an input are read",
         "job.systemstreampartition.matcher.<part>",
         remedy="remove it: the job then reads all of them",

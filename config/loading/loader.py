@@ -15,7 +15,8 @@ from homeport.config.errors import ConfigError, WireError
 from homeport.config.kafka_names import SERVERS
 from homeport.config.loading.declared_job import SUFFIX, DeclaredJob, job_in
 from homeport.config.loading.properties_format import parse_properties
-from homeport.config.loading.rewriters import TopicsOf, rewritten
+from homeport.config.loading.regex_topics import TopicsOf
+from homeport.config.loading.rewriters import rewritten
 from homeport.config.secret_names import shown_value
 
 _OPTION = "--config-path"

@@ -6,21 +6,16 @@ PYTHONPATH: a class with ``rewrite(name, config)``, which returns the whole conf
 """
 
 import importlib
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
 from homeport.config.java_names import Kind, is_user_class, known_names, short_name
-from homeport.config.system_stream import SystemStream
-
-TopicsOf = Callable[[Config, str], Collection[str]]
-"""The topics of a system, by its name."""
+from homeport.config.loading.regex_topics import REGEX_TOPICS, TopicPattern, TopicsOf, with_inputs
 
 _ENVIRONMENT_PREFIX = "SAMZA_"
-_INTERNAL_PREFIX = "__"
 
 
 def rewritten(config: Config, environment: Mapping[str, str], topics_of: TopicsOf | None) -> Config:
@@ -41,7 +36,7 @@ def rewritten(config: Config, environment: Mapping[str, str], topics_of: TopicsO
         kind = short_name(Kind.REWRITER, value)
         if kind == "environment":
             config = _with_environment(config, environment)
-        elif kind == "regex-topics":
+        elif kind == REGEX_TOPICS:
             config = config if topics_of is None else _with_topics(config, name, topics_of)
         elif is_user_class(value):
             config = _by_the_jobs_own(config, name, key, value)
@@ -73,38 +68,19 @@ def _with_environment(config: Config, environment: Mapping[str, str]) -> Config:
 
 
 def _with_topics(config: Config, name: str, topics_of: TopicsOf) -> Config:
-    """Make inputs of the topics that match, each with the rewriter's properties of a stream.
-
-    Topics that begin with two underscores are Kafka's and the jobs' own, and never match.
-    """
-    regex_key = keys.JOB_CONFIG_REWRITER_REGEX.named(name)
-    text = config.require(regex_key, "write a regular expression for whole topic names")
-    system_key = keys.JOB_CONFIG_REWRITER_SYSTEM.named(name)
-    system = config.require(system_key, "name the system whose topics are meant")
-    try:
-        pattern = re.compile(text)
-    except re.error as error:
-        raise ConfigError(
-            regex_key, text, f"it is no regular expression ({error})", "correct it"
-        ) from None
-    inputs = list(keys.TASK_INPUTS.read(config))
-    own = config.subset(keys.JOB_CONFIG_REWRITER_CONFIG.named(name, ""))
-    added: dict[str, str] = {}
-    for topic in sorted(topics_of(config, system)):
-        if topic.startswith(_INTERNAL_PREFIX) or not pattern.fullmatch(topic):
-            continue
-        stream = str(SystemStream(system, topic))
-        if stream in inputs:
+    """Make inputs of the topics that match, each with the rewriter's properties of a stream."""
+    pattern = TopicPattern.of(config, name)
+    found = pattern.matching(topics_of, config)
+    known = keys.TASK_INPUTS.read(config)
+    for stream in found:
+        if str(stream) in known:
             raise ConfigError(
-                regex_key,
-                text,
+                keys.JOB_CONFIG_REWRITER_REGEX.named(name),
+                pattern.pattern.pattern,
                 f"it matches {stream}, which {keys.TASK_INPUTS.name} names already",
                 "take it out of one of the two",
             )
-        inputs.append(stream)
-        added |= {f"systems.{system}.streams.{topic}.{key}": value for key, value in own.items()}
-    # What the file says of one stream wins over what the rewriter says of all.
-    return Config({**added, **config, keys.TASK_INPUTS.name: ",".join(sorted(inputs))})
+    return with_inputs(config, dict.fromkeys(found, pattern))
 
 
 def _by_the_jobs_own(config: Config, name: str, key: str, value: str) -> Config:

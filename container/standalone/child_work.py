@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.config.config import Config
+from homeport.config.loading.regex_topics import with_matching
 from homeport.config.settings.sections import TaskConfig
 from homeport.container.child.process import ChildProcess
 from homeport.container.child.running import BeatWatch, RunningChild
@@ -134,7 +135,8 @@ class ChildWork:
 
     def start(self, order: StartWork, model: JobModel, lease: SessionLease) -> None:
         """Start the incarnation, which ends with its lease; OSError: it cannot be started."""
-        own = model_of_child(self._config, model, self._processor_id, order.standbys)
+        config = with_matching(self._config, model.partition_counts())
+        own = model_of_child(config, model, self._processor_id, order.standbys)
         text = encode_job_model(own, mask_secrets=False)
         incarnation = Incarnation(self._processor_id, order.generation)
         permit = Permit(incarnation, order.version, order.fence, text.decode())

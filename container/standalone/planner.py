@@ -16,8 +16,11 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import ConfigError, HomeportError, UnavailableError, in_one_line
+from homeport.config.loading.regex_topics import with_matching
 from homeport.config.settings.sections import JobConfig, StandbyConfig, SystemConfig
 from homeport.config.settings.standalone_section import require_no_migration
+from homeport.config.settings.validation import validate
+from homeport.job_coordinator.config_change import require_model
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.one_time_configuration import require_same_keys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
@@ -34,6 +37,7 @@ from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
 from homeport.job_coordinator.planning import next_model
 from homeport.job_coordinator.planning.input_watch import inputs_now
+from homeport.job_coordinator.planning.new_topics import NewTopics
 from homeport.job_coordinator.standalone.plan import (
     Member,
     Plan,
@@ -112,7 +116,8 @@ class KeptStream:
 class JobPlanner:
     """Computes one JobModel at a time, for the newest order, and gives it to ``answers``.
 
-    ``config``: the leader's, with which the job runs. ``readings``: returns the tree's of now.
+    ``config``: the leader's, with which the job runs; new topics that match join it.
+    ``readings``: returns the tree's of now.
     """
 
     def __init__(self, config: Config, readings: Callable[[], Readings], answers: Answers) -> None:
@@ -123,6 +128,7 @@ class JobPlanner:
         self._order: _Order | None = None
         self._is_near = self._is_closed = False
         self._stream = KeptStream(config)
+        self._new_topics = NewTopics(_LOG)
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
         self._thread.start()
 
@@ -205,45 +211,64 @@ class JobPlanner:
                 return None  # another leader's version, in which one has begun meanwhile
             _require_own(stream, self._config, base)
             before = previous_assignment(stream, plan, readings)
-            require_same_keys(ConfigManager(stream).read(), self._config, before)
-            found = self._model(stream, before, present(readings.registrations))
+            recorded = ConfigManager(stream).read()
+            config = self._with_topics(stream, recorded, before)
+            require_same_keys(recorded, config, before)
+            found = _model(config, stream, before, present(readings.registrations))
             if (line := given_up(before, found)) is not None:
                 _LOG.warning("%s", line)
-            recorded = ConfigManager(stream).read()
-            if recorded != self._config:
-                if (other := other_code(recorded, self._config)) is not None:
+            if recorded != config:
+                if (other := other_code(recorded, config)) is not None:
                     _LOG.warning("%s", other)
-                ConfigManager(stream).replace(self._config, _SOURCE)
+                ConfigManager(stream).replace(config, _SOURCE)
             stream.write(model_messages(found, stream, has_standby_changelogs=False))
         except Exception:
             self._stream.close()  # whatever it was, the next computation begins with other clients
             raise
         return Computed(base, readings.registrations, found, readings.fenced)
 
-    def _model(
-        self,
-        stream: CoordinatorStreamStore,
-        before: PreviousAssignment,
-        processors: tuple[Registration, ...],
-    ) -> JobModel:
-        """Return the JobModel; its topics exist, and its inputs are those that the job has read."""
-        config, seen = self._config, inputs_now(self._config)
-        uneven = uneven_inputs(config, seen.counts)
-        if uneven is not None:
-            _LOG.warning("%s", uneven)
-        ids = [r.processor_id for r in processors]
-        counts = with_repartitions(config, seen.counts)
-        model = next_model.next_model(config, stream, before, counts, ids, has_outputs=False)
-        if any(stream not in seen.topic_ids for stream in internal_topics(config)):
-            seen = inputs_now(config)  # they are there now
-        manager = topics.InputTopicManager(stream, _NO_SUBMISSION)
-        known = manager.ids()
-        for other in topics.recreated(known, seen.topic_ids):
-            raise topics.refusal(other, known[other], seen.topic_ids[other])
-        manager.write(seen.topic_ids)
-        containers = {p: c for p, c in model.containers.items() if c.tasks}
-        warn_of_missing_standbys(config, containers, {r.location for r in processors})
-        return JobModel(config, containers)
+    def _with_topics(
+        self, stream: CoordinatorStream, recorded: Config, before: PreviousAssignment
+    ) -> Config:
+        """Return the leader's configuration with topics that match and have come since its start.
+
+        One that the job reads stays an input, also where the list of topics lacks it for now.
+        """
+        read = {ssp.system_stream for own in before.task_partitions.values() for ssp in own}
+        ids = topics.InputTopicManager(stream).ids()
+
+        def check(wanted: Config) -> None:
+            validate(wanted)
+            require_same_keys(recorded, wanted, before)
+            require_model(wanted, before, ids)
+
+        return self._new_topics.joined(with_matching(self._config, read), check)
+
+
+def _model(
+    config: Config,
+    stream: CoordinatorStreamStore,
+    before: PreviousAssignment,
+    processors: tuple[Registration, ...],
+) -> JobModel:
+    """Return the JobModel; its topics exist, and its inputs are those that the job has read."""
+    seen = inputs_now(config)
+    uneven = uneven_inputs(config, seen.counts)
+    if uneven is not None:
+        _LOG.warning("%s", uneven)
+    ids = [r.processor_id for r in processors]
+    counts = with_repartitions(config, seen.counts)
+    model = next_model.next_model(config, stream, before, counts, ids, has_outputs=False)
+    if any(stream not in seen.topic_ids for stream in internal_topics(config)):
+        seen = inputs_now(config)  # they are there now
+    manager = topics.InputTopicManager(stream, _NO_SUBMISSION)
+    known = manager.ids()
+    for other in topics.recreated(known, seen.topic_ids):
+        raise topics.refusal(other, known[other], seen.topic_ids[other])
+    manager.write(seen.topic_ids)
+    containers = {p: c for p, c in model.containers.items() if c.tasks}
+    warn_of_missing_standbys(config, containers, {r.location for r in processors})
+    return JobModel(config, containers)
 
 
 def given_up(before: PreviousAssignment, model: JobModel) -> str | None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from homeport.config.config import Config
 from homeport.config.loading.loader import load
-from homeport.config.loading.rewriters import TopicsOf
+from homeport.config.loading.regex_topics import TopicsOf
 from homeport.config.number_text import float_of, whole_of
 from homeport.config.printable import printable_lines
 from homeport.config.secret_names import warnings_of_overrides

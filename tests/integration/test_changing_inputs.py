@@ -159,3 +159,32 @@ def test_an_input_and_an_adjunct_store_come_to_a_job_with_state_and_go(
     job.produce(100, first=500)
     job.counts_all()
     job.end()
+
+
+def test_new_topics_that_match_become_inputs_while_the_job_runs(
+    make_job: Callable[[str], Job],
+) -> None:
+    """Each record counts once, beside a SIGKILL; one that does not fit is left, and all goes on."""
+    job = make_job("matching")
+    job.values |= {
+        "job.container.count": "2",
+        "task.commit.ms": "500",
+        "job.coordinator.monitor-input-regex.frequency.ms": "500",
+        "job.config.rewriters": "more",
+        "job.config.rewriter.more.class": "org.apache.samza.config.RegExTopicGenerator",
+        "job.config.rewriter.more.system": "kafka",
+        "job.config.rewriter.more.regex": f"{job.name}-re-.*",
+        "job.config.rewriter.more.config.samza.offset.default": "oldest",
+    }
+    job.begin(100)
+    job.counts_all()
+    topic(job, "re-odd", PARTITIONS + 1)
+    more = topic(job, "re-more")
+    send(job, more, 100)
+    job.kill_driver()
+    reads(job, more)
+    kill_one(job)
+    send(job, more, 100)
+    job.counts_all()
+    assert job.written("task.inputs") == list_of(job, more)
+    job.end()

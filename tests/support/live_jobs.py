@@ -15,12 +15,14 @@ from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange, ModelPlanner
+from homeport.appmaster.job_model.topic_watch import TopicWatch
 from homeport.appmaster.upgrade.rolling import Reconfigured, following
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.grouper.one_time_configuration import require_same_tasks
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
@@ -66,7 +68,9 @@ class Job:
         self.changes: list[ModelChange] = []
         self.configured_with: list[Config] = []
         self.ends: list[ShutdownRequested] = []
+        self.file = file
         self.partitions = 6
+        self.existing: set[str] = set()
         self.others: dict[SystemStream, int] = {}
         self.ids: dict[SystemStream, str] = {IN: "id"}
         self.is_away = False
@@ -89,7 +93,12 @@ class Job:
             look=look or self.look,
             history=HistoryWriter(self.folder / "history", "driver", "nm1", 64),
             topics=InputTopicManager(self.stream, 1),
+            look_for_topics=self.topic_watch().look,
         )
+
+    def topic_watch(self) -> TopicWatch:
+        """Make the watch of its topics."""
+        return TopicWatch(self.stream, self.file, self.topics, self.check_model)
 
     def _stated(self, model: JobModel) -> None:
         tasks = {t: (p, task) for p, c in model.containers.items() for t, task in c.tasks.items()}
@@ -109,6 +118,16 @@ class Job:
         if self.is_away:
             raise UnavailableError("Kafka is away")
         return {IN: self.partitions, **self.others}
+
+    def topics(self, _: Config, system: str) -> Collection[str]:
+        """Return the topics that there are."""
+        if self.is_away:
+            raise UnavailableError("Kafka is away")
+        return self.existing | {f"of {system}"}
+
+    def check_model(self, config: Config, before: PreviousAssignment, _ids: object) -> None:
+        """As ``require_model``, with Kafka's answer."""
+        require_same_tasks(config, before, calculate_job_model(config, self.counts(config), before))
 
     def look(self, config: Config) -> InputsSeen:
         """What the monitor sees."""

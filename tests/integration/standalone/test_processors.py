@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from standalone_jobs import PARTITIONS, StandaloneJob, on_zookeeper, standalone_job
 from stream_containers import until_led
 from zookeeper_server import ZooKeeperServer
@@ -257,3 +257,38 @@ def test_an_input_that_grows_is_read_while_the_job_runs(local_job: StandaloneJob
     local_job.sent["new"] = 1
     local_job.until_counted()
     local_job.stop(process)
+
+
+def test_a_new_topic_that_matches_is_read_by_all_processors(job: StandaloneJob) -> None:
+    """Also under a leader that was started before it came; one that does not fit is a line."""
+    own = {
+        "job.config.rewriters": "more",
+        "job.config.rewriter.more.class": "regex-topics",
+        "job.config.rewriter.more.system": "kafka",
+        "job.config.rewriter.more.regex": f"{job.name}-re-.*",
+        "job.coordinator.monitor-input-regex.frequency.ms": "300",
+    }
+    with job.config.open("a", encoding="utf-8") as file:
+        file.write("".join(f"{key}={value}\n" for key, value in own.items()))
+    one = job.processor("one")
+    job.produce(5)
+    job.until_counted()
+    two = job.processor("two")
+    job.until(lambda: job.started_by("two") > 0)
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    topics = [
+        NewTopic(f"{job.name}-re-odd", PARTITIONS + 1),
+        NewTopic(f"{job.name}-re-some", PARTITIONS),
+    ]
+    for made in admin.create_topics(topics).values():
+        made.result(60)
+    for partition in range(PARTITIONS):
+        until_led(admin, TopicPartition(topics[1].topic, partition))
+    job.produce(5, "re-some")
+    job.until_counted()
+    assert "-re-odd matches job.config.rewriter.more.regex, and becomes no input" in job.logs()
+    one.send_signal(signal.SIGKILL)
+    job.produce(5, "re-some")
+    job.produce(5)
+    job.until_counted()
+    job.stop(two)

@@ -1,4 +1,4 @@
-"""When an input that has grown is reported to the leader."""
+"""When an input that has grown, or a topic that matches, is reported to the leader."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from small_jobs import model_of, task_of
 
 from homeport.config.config import Config
 from homeport.container.standalone.growth_watch import GrowthWatch
-from homeport.job_coordinator.model.job_model import JobModel, SystemStream
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import (
+    JobModel,
+    SystemStream,
+    SystemStreamPartition,
+    TaskModel,
+)
 
 INPUT = SystemStream("kafka", "in")
 
@@ -22,7 +28,7 @@ def test_each_growth_is_reported_once_and_to_the_leader_alone() -> None:
     seen: list[int] = []
     config = Config({"job.name": "j", "job.default.system": "kafka", "task.inputs": "kafka.in"})
     watch = GrowthWatch(
-        config, lambda: model[0], lambda: seen.append(counts[INPUT]), lambda: counts
+        config, lambda: model[0], lambda: seen.append(counts[INPUT]), lambda _: counts
     )
     watch.check()
     model[0] = _model(2)
@@ -40,3 +46,37 @@ def test_each_growth_is_reported_once_and_to_the_leader_alone() -> None:
     counts.clear()  # the input is gone: that is for the planner
     watch.check()
     assert seen == [4, 8]
+
+
+def test_a_topic_that_matches_is_reported_until_the_version_reads_it() -> None:
+    """Once, to the leader alone; what is an input by then is none that is new."""
+    model: list[JobModel | None] = [None]
+    seen: list[str] = []
+    config = Config(
+        {
+            "job.name": "j",
+            "job.default.system": "kafka",
+            "task.inputs": "kafka.in",
+            "job.config.rewriters": "re",
+            "job.config.rewriter.re.class": "regex-topics",
+            "job.config.rewriter.re.system": "kafka",
+            "job.config.rewriter.re.regex": "in.*",
+        }
+    )
+    topics = {"in", "other"}
+    watch = GrowthWatch(
+        config, lambda: model[0], lambda: seen.append("changed"), topics=lambda *_: topics
+    )
+    topics.add("in-more")
+    watch.check_topics()
+    model[0] = _model(2)
+    assert seen == []
+    watch.check_topics()
+    watch.check_topics()
+    assert seen == ["changed"]
+    more = SystemStreamPartition("kafka", "in-more", 0)
+    model[0] = model_of({}, TaskModel(TaskName("Partition 0"), (more,), 0))
+    watch.check_topics()
+    topics.add("in-third")
+    watch.check_topics()
+    assert seen == ["changed"] * 2
