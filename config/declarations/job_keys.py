@@ -125,6 +125,12 @@ JOB_SSP_GROUPER_FACTORY = TextKey(
     liveness=Liveness.NEVER_WITH_STATE,
     reach=Reach.CLASS,
 )
+JOB_CHANGELOGS_GROW = OwnBoolKey(
+    "job.changelogs.grow",
+    "an input that is new may bring tasks to a job with state: its changelogs get a partition for "
+    "each of them",
+    liveness=Liveness.LIVE,
+)
 JOB_SSP_INPUT_EXPANSION_ENABLED = BoolKey(
     "job.systemstreampartition.input.expansion.enabled",
     "a job with stores keeps its tasks when an input stream gets more partitions",

@@ -32,7 +32,8 @@ _RESET = "begin from nothing by run-job --reset-state"
 _NO_CHANGELOG = "and a task of new inputs alone has no partition of the changelogs"
 _FEWER = (
     "give it {} partitions, as many as the job has tasks, or fewer{}; with a grouper "
-    f"that makes tasks of each input, broadcast it; or {_RESET}"
+    f"that makes tasks of each input, broadcast it; or set {keys.JOB_CHANGELOGS_GROW.name}=true, "
+    f"and changelogs get partitions for its tasks; or {_RESET}"
 )
 _MULTIPLE = ", or a multiple"
 _NO_READER = "and nothing would read that state any more"
@@ -106,7 +107,8 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | 
     """Return the error of the first task that is not as when the state was made; None: none.
 
     A stream that no task read before is no change, nor is one that none reads any more, as long as
-    no task comes or goes, and each keeps an input whose records have made its state.
+    no task comes or goes, and each keeps an input whose records have made its state. A task of new
+    inputs alone may come where changelogs may grow.
 
     A grown input is no change where its new count is a multiple of the former count n, and each
     new partition p goes to the task of p modulo n, which has had its keys.
@@ -122,10 +124,13 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | 
         _makers_of_state(model.config),
         len(before.task_partitions),
         expands=keys.JOB_SSP_INPUT_EXPANSION_ENABLED.read(model.config),
+        grows=keys.JOB_CHANGELOGS_GROW.read(model.config),
     )
     for name in names:
         old, new = before.task_partitions.get(name), after.get(name)
         if old is not None and old == new:
+            continue
+        if old is None and new is not None and streams.may_come(new):
             continue
         why = streams.why_other(old, new)
         if why is not None:
@@ -138,7 +143,8 @@ class _Streams:
     """The inputs of all tasks when the state was made, and now.
 
     Shapes: ``before``, ``now`` {stream: its partitions}. ``makers``: of ``_makers_of_state``;
-    ``tasks``: how many there were; ``expands``: whether a multiple of them has place in them.
+    ``tasks``: how many there were; ``expands``: whether a multiple of them has place in them;
+    ``grows``: whether changelogs may get partitions.
     """
 
     before: Mapping[_Stream, int]
@@ -146,11 +152,20 @@ class _Streams:
     makers: frozenset[_Stream]
     tasks: int
     expands: bool
+    grows: bool
+
+    def may_come(self, new: _Partitions) -> bool:
+        """Return whether a task of ``new`` may come: no key of it has its state elsewhere."""
+        return self.grows and self._is_of_new_inputs(new)
+
+    def _is_of_new_inputs(self, new: _Partitions) -> bool:
+        """Return whether it reads none of the former inputs, but perhaps broadcast ones."""
+        return not any(_stream(ssp) in self.makers for ssp in _of(new, self.before))
 
     def why_other(self, old: _Partitions | None, new: _Partitions | None) -> tuple[str, ...] | None:
         """Return why a task is another one, perhaps with a remedy; None: it is the same."""
         if old is None or new is None:
-            if new is not None and not _of(new, self.before):
+            if new is not None and self._is_of_new_inputs(new):
                 multiple = _MULTIPLE if self.expands else ""
                 return _NO_CHANGELOG, _FEWER.format(self.tasks, multiple)
             if old is not None and not _of(old, self.now):

@@ -1,10 +1,12 @@
 """Changelog topics: their required form, the check of existing ones, and their creation.
 
-No existing topic is altered. A topic that would lose state, or could take no record, is refused.
-The log has the value in force of every other setting that differs from the configuration.
+A topic that would lose state, or could take no record, is refused. The log has the value in force
+of every other setting that differs from the configuration.
 
 The tasks of a job with state do not change, though their inputs may grow. So a changelog keeps its
-number of partitions, and must have exactly that number.
+number of partitions, and must have exactly that number. With ``job.changelogs.grow`` a new input
+may bring tasks: the job's own changelogs get further partitions before the JobModel is written.
+After a death in between they have more than there are tasks. Nothing else of a topic is altered.
 
 Source: Samza 1.8, ChangelogStreamManager and KafkaConfig.
 """
@@ -91,7 +93,8 @@ def topic_fault(store: StoreConfig, spec: TopicSpec, found: FoundTopic) -> Confi
             f"it has {found.partitions} partitions and must have {spec.partitions}, one for each "
             "task",
             f"name another topic by {keys.STORE_CHANGELOG.named(store.name)}, or, where it holds "
-            "the job's state, begin from nothing by run-job --reset-state",
+            f"the job's state, set {keys.JOB_CHANGELOGS_GROW.name}=true, or begin from nothing by "
+            "run-job --reset-state",
         )
     wanted, policy = spec.config[_CLEANUP], found.config.get(_CLEANUP, "")
     if _DELETE in policies(policy) and _DELETE not in policies(wanted):
@@ -168,6 +171,7 @@ class ChangelogTopics:
         self._partitions = ChangelogPartitionManager(stream)
         stores = StorageConfig.of(config).stores.values()
         self._stores = {s.changelog: s for s in stores if s.changelog is not None}
+        self._may_grow = keys.JOB_CHANGELOGS_GROW.read(config)
         systems = sorted({changelog.system for changelog in self._stores})
         self._admins = {name: TopicAdmin(SystemConfig.of(config, name)) for name in systems}
 
@@ -207,7 +211,9 @@ class ChangelogTopics:
                     f"become the state of store {store.name}, of a Samza job those up to its last "
                     f"checkpoint; where they are another job's, name another topic in {key}"
                 )
-            spec = changelog_topic_spec(store, partitions or topic.partitions)
+            grows = self._may_grow and changelog in known
+            wanted = topic.partitions if grows or partitions is None else partitions
+            spec = changelog_topic_spec(store, wanted)
             beyond = task_beyond(numbers, topic.partitions) if changelog in known else None
             fault = beyond or topic_fault(store, spec, topic)
             if fault is not None:
@@ -216,11 +222,17 @@ class ChangelogTopics:
         return lines
 
     def make(self, partitions: int) -> None:
-        """Make each changelog, and write its id into the stream; ``check`` comes first."""
+        """Make each changelog, and write its id into the stream; ``check`` comes first.
+
+        One of the job that has too few partitions gets the further ones.
+        """
         found = self._found()
         for changelog, store in self._stores.items():
+            admin = self._admins[changelog.system]
             if changelog not in found:
-                self._admins[changelog.system].ensure(changelog_topic_spec(store, partitions))
+                admin.ensure(changelog_topic_spec(store, partitions))
+            elif self._may_grow and found[changelog].partitions < partitions:
+                admin.grow(changelog.stream, partitions)
         found = self._found()
         self._manager.write(
             {

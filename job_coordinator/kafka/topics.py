@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
     ConfigEntry,
     ConfigResource,
     ListOffsetsResultInfo,
+    NewPartitions,
     NewTopic,
     OffsetSpec,
     ResourceType,
@@ -57,6 +58,14 @@ _METADATA_POLL_S = 0.05
 _UNANSWERED = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT})  # noqa: SLF001 - public names of the library
 _SPREAD_S = 10.0
 """How long some brokers may not know a new topic."""
+_REFUSED_GROWTH = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_PARTITIONS,
+    }
+)
+"""Answers that do not change by themselves; the last one also where another has done it."""
 _REPLICATION = 3
 """Replicas of a topic for which no key sets their number."""
 _MADE: dict[tuple[str, str], float] = {}
@@ -212,9 +221,29 @@ class TopicAdmin:
         else:
             created = True
         _MADE[self._system.cluster, spec.name] = time.monotonic()
-        self._await_in_metadata(spec)
+        self._await_in_metadata(spec.name, spec.partitions)
         self.validate(spec.name, spec.partitions, spec.cleanup_policy)
         return created
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Give the topic so many partitions, and wait until each has a leader.
+
+        ConfigError: Kafka refuses it.
+        """
+        what = f"giving topic {name!r} {partitions} partitions"
+        limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
+        wanted = [NewPartitions(name, partitions)]
+        try:
+            self._answer(lambda: self._admin.create_partitions(wanted, **limits)[name], what)
+        except KafkaException as exception:
+            error = clients.error_of(exception)
+            if error.code() not in _REFUSED_GROWTH:
+                raise clients.unavailable(self._system, what, error) from None
+            if self.partition_counts([name]).get(name, 0) < partitions:
+                rule = f"Kafka refuses to give it {partitions} partitions ({error.str()})"
+                remedy = "let the user of the job's coordinator ALTER the topic, or do it by hand"
+                raise ConfigError("topic", name, rule, remedy) from None
+        self._await_in_metadata(name, partitions)
 
     def _replication(self, spec: TopicSpec) -> int:
         if not spec.is_default or not self._is_of_one_broker():
@@ -453,15 +482,17 @@ class TopicAdmin:
             raise ConfigError("topic", spec.name, rule, remedy)
         raise clients.unavailable(self._system, f"creating topic {spec.name!r}", error)
 
-    def _await_in_metadata(self, spec: TopicSpec) -> None:
+    def _await_in_metadata(self, name: str, partitions: int = 1) -> None:
+        """Wait until the brokers' metadata has so many partitions, and a leader of each."""
+
         def is_there() -> bool:
-            topic = self._metadata().topics.get(spec.name)
+            topic = self._metadata().topics.get(name)
             if topic is None or topic.error is not None:
                 return False
-            partitions = topic.partitions.values()
-            return bool(partitions) and all(p.leader >= 0 for p in partitions)
+            found = topic.partitions.values()
+            return len(found) >= partitions and all(p.leader >= 0 for p in found)
 
-        self._await(is_there, f"waiting for topic {spec.name!r} to appear")
+        self._await(is_there, f"waiting for topic {name!r} to appear")
 
     def _await(self, holds: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + self._timeout_s

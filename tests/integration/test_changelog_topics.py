@@ -73,6 +73,14 @@ class Stores:
         """An operator alters properties of the topic."""
         alter(self.servers, self.topic, {k.replace("_", "."): v for k, v in properties.items()})
 
+    def fails_to_begin(self, partitions: int) -> ConfigError:
+        """An attempt with so many tasks is refused, and nothing has been made."""
+        before = self.admin.partition_counts([self.topic])
+        with pytest.raises(ConfigError) as caught:
+            self.begin(partitions)
+        assert self.admin.partition_counts([self.topic]) == before
+        return caught.value
+
     def refused(self, *, is_submission: bool = False) -> ConfigError:
         """The job does not begin, and nothing has been made."""
         before = self.admin.existing_ids([self.topic])
@@ -109,6 +117,30 @@ def test_a_changelog_is_made_once_and_the_stream_knows_it(kafka: str) -> None:
     assert ChangelogTopicManager(stores.stream).read() == {stores.changelog: record}
     assert stores.begin() == []
     assert stores.admin.described([stores.topic])[stores.topic] == found
+
+
+def test_a_changelog_of_the_job_grows_where_a_key_permits_it(kafka: str) -> None:
+    """Its records stay; after a death before the JobModel it has more than there are tasks."""
+    stores = Stores(kafka)
+    stores.begin()
+    stores.produce(b"k")
+    assert "it has 2 partitions and must have 3" in str(stores.fails_to_begin(3))
+    stores.config = stores.config.merged({"job.changelogs.grow": "true"})
+    assert stores.begin(3) == []
+    found = stores.admin.described([stores.topic])[stores.topic]
+    assert found.partitions == 3
+    assert ChangelogTopicManager(stores.stream).read()[stores.changelog].topic_id == found.topic_id
+    assert holds_records(stores.system, stores.topic, 3)
+    assert stores.begin(2) == stores.begin(3) == []
+    stores.admin.grow(stores.topic, 3)  # another attempt has done it
+    assert stores.admin.partition_counts([stores.topic]) == {stores.topic: 3}
+
+
+def test_a_topic_that_the_job_has_not_made_does_not_grow(kafka: str) -> None:
+    """Its shape shows that it is another job's."""
+    stores = Stores(kafka, job_changelogs_grow="true")
+    stores.admin.create(stores.topic, 1, 1, {"cleanup.policy": "compact"})
+    assert "it has 1 partitions and must have 2" in str(stores.fails_to_begin(2))
 
 
 def test_a_changelog_that_was_added_later_begins_empty(kafka: str) -> None:

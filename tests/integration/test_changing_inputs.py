@@ -51,6 +51,15 @@ def send(job: Job, name: str, count: int, *, is_counted: bool = True) -> Counter
     return sent
 
 
+def send_beyond(job: Job, name: str, count: int) -> None:
+    """So many more records of a key are where only a new task reads them."""
+    producer = Producer({"bootstrap.servers": job.servers})
+    for _ in range(count):
+        producer.produce(name, key="new", value="new", partition=PARTITIONS)
+    assert producer.flush(30) == 0
+    job.produced["new"] += count
+
+
 def list_of(job: Job, *topics: str) -> str:
     """``task.inputs`` with these topics beside the job's first."""
     return ",".join(f"kafka.{name}" for name in (f"{job.name}-in", *topics))
@@ -164,7 +173,7 @@ def test_an_input_and_an_adjunct_store_come_to_a_job_with_state_and_go(
 def test_new_topics_that_match_become_inputs_while_the_job_runs(
     make_job: Callable[[str], Job],
 ) -> None:
-    """Each record counts once, beside a SIGKILL; one that does not fit is left, and all goes on."""
+    """Each record counts once, beside a SIGKILL; one that brings a task waits until it may."""
     job = make_job("matching")
     job.values |= {
         "job.container.count": "2",
@@ -178,7 +187,7 @@ def test_new_topics_that_match_become_inputs_while_the_job_runs(
     }
     job.begin(100)
     job.counts_all()
-    topic(job, "re-odd", PARTITIONS + 1)
+    odd = topic(job, "re-odd", PARTITIONS + 1)
     more = topic(job, "re-more")
     send(job, more, 100)
     job.kill_driver()
@@ -187,4 +196,15 @@ def test_new_topics_that_match_become_inputs_while_the_job_runs(
     send(job, more, 100)
     job.counts_all()
     assert job.written("task.inputs") == list_of(job, more)
+
+    send_beyond(job, odd, 50)
+    change(job, "job.changelogs.grow", "true")
+    job.kill_driver()
+    reads(job, more, odd)
+    kill_one(job)
+    send_beyond(job, odd, 50)
+    job.counts_all()
+    admin = AdminClient({"bootstrap.servers": job.servers})
+    changelog = admin.list_topics(timeout=30).topics[f"{job.name}-counts"]
+    assert len(changelog.partitions) == PARTITIONS + 1
     job.end()

@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from forked_tool import MODULE, RUN_JOB, run_forked
 from histories import require_sound
-from topic_records import committed
+from topic_records import committed, partitions_of
 
 from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceManagerRest
 from homeport.config.config import Config
@@ -337,7 +337,8 @@ class Job:
 
     def counts(self) -> dict[str, int]:
         """{key: how often it was counted} as committed to the changelog; read to its end."""
-        records = committed(self.servers, f"{self.name}-counts", PARTITIONS)
+        topic = f"{self.name}-counts"
+        records = committed(self.servers, topic, len(partitions_of(self.servers, topic)))
         values = (((record.key() or b"").decode(), record.value()) for record in records)
         return {key: int(value) for key, value in values if value is not None}
 

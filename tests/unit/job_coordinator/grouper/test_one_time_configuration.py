@@ -269,6 +269,42 @@ def test_a_multiple_is_a_remedy_only_where_it_finds_place_in_the_tasks() -> None
     assert "as many as the job has tasks, or fewer, or a multiple; with a grouper" in found
 
 
+GROWS = {"job_changelogs_grow": "true"}
+
+
+def test_a_task_of_new_inputs_comes_where_changelogs_grow() -> None:
+    """It gets the next number; without the key the refusal names it. A task never goes so."""
+    both = config(task_inputs="kafka.in,kafka.more", **GROWS)
+    counts = {SystemStream("kafka", "in"): 4, SystemStream("kafka", "more"): 6}
+    wanted = calculate_job_model(both, counts, BEFORE)
+    assert changed_tasks(BEFORE, wanted) is None
+    assert wanted.max_change_log_stream_partitions == 6
+    assert "or set job.changelogs.grow=true, and" in str(
+        changed_tasks(BEFORE, model(BOTH, {"in": 4, "more": 6}))
+    )
+    back = changed_tasks(assigned(wanted), model(config(**GROWS), {"in": 4}))
+    assert "nothing would read that state" in str(back)
+
+
+def test_a_broadcast_input_is_none_that_a_new_task_shares_keys_by() -> None:
+    """Each task reads it, those that come too."""
+    broadcast = config(task_broadcast_inputs="kafka.all#0")
+    both = config(task_inputs="kafka.in,kafka.more", task_broadcast_inputs="kafka.all#0", **GROWS)
+    before = assigned(model(broadcast, {"in": 4, "all": 1}))
+    wanted = model(both, {"in": 4, "more": 6, "all": 1})
+    assert changed_tasks(before, wanted) is None
+
+
+def test_keys_never_move_where_changelogs_grow() -> None:
+    """An input that has grown by a part, whose keys would be at other tasks than their state."""
+    fixed = {
+        GROUPER: "group-by-partition",
+        "job.systemstreampartition.input.expansion.enabled": "false",
+    }
+    grown = model(config(**GROWS).merged(fixed), {"in": 6})
+    assert "which a change would mix up" in str(changed_tasks(BEFORE, grown))
+
+
 def test_the_same_job_again_is_no_change(stream: InMemoryCoordinatorStream) -> None:
     """Nothing is written, whatever is found."""
     written = len(stream.log)

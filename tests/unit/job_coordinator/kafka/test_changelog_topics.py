@@ -117,8 +117,8 @@ def test_a_store_without_changelog_has_no_topic() -> None:
 
 _PARTITIONS = (
     "topic = 's-log': it has {} partitions and must have 8, one for each task; name another topic "
-    "by stores.s.changelog, or, where it holds the job's state, begin from nothing by run-job "
-    "--reset-state"
+    "by stores.s.changelog, or, where it holds the job's state, set job.changelogs.grow=true, or "
+    "begin from nothing by run-job --reset-state"
 )
 _POLICY = (
     "topic = 's-log': its cleanup.policy is '{0}' and must be 'compact': records that grow old "
