@@ -10,6 +10,7 @@ from typing import Any
 
 from homeport.appmaster.job_model import live_configuration
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
+from homeport.appmaster.job_model.inputs_in_force import in_force
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
@@ -17,7 +18,6 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.validation import validate
-from homeport.job_coordinator.config_change import INPUTS
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
@@ -182,46 +182,30 @@ def first_model(
 ) -> JobModel:
     """Return the JobModel that an attempt begins with; create its topics.
 
-    If the stream's configuration gives none, as after a mistake in a value, use the submission's: a
-    running job does not fail by that mistake, so a new attempt must not either. Inputs and stores
-    that the running job has got or given up stay so, if the mistake is elsewhere: a start without
-    an input drops its positions.
+    If the stream's configuration gives none, as after a mistake in a value, or may not follow the
+    one in force, use the submission's, with the inputs and stores in force: a running job does not
+    fail by that mistake, so a new attempt must not either.
 
     ``is_submission``: whether this is the first attempt of its submission.
 
-    ConfigError: the submission's configuration gives none either.
+    ConfigError: the configuration in force gives none either.
     UnavailableError: Kafka did not answer.
     """
-    deployed = ConfigManager(stream).deployed()
-    for wanted, instead in (
-        (deployed, "inputs and stores alone are used of the coordinator stream"),
-        (_inputs_of(deployed, submitted.config), "the configuration of the submission is used"),
-    ):
-        try:
-            config = live_configuration.read(submitted, wanted).config
-            if input_streams(config) != input_streams(submitted.config):
-                InputAcceptance(config, stream).check()
-            return _first(config, stream, is_submission=is_submission)
-        except ConfigError as error:
-            log.error("%s: %s", instead, error)  # noqa: TRY400 - the line is enough
-    return _first(submitted.config, stream, is_submission=is_submission)
+    before = live_configuration.read(submitted, in_force(submitted.config, stream)).config
+    try:
+        config = live_configuration.read(submitted, ConfigManager(stream).deployed()).config
+        require_same_keys(before, config, next_model.previous_assignment(stream))
+        return _first(config, submitted, stream, is_submission=is_submission)
+    except ConfigError as error:
+        log.error("the submission's values, and the inputs in force, are used: %s", error)  # noqa: TRY400 - the line is enough
+    return _first(before, submitted, stream, is_submission=is_submission)
 
 
-def _inputs_of(stream: Config, submitted: Config) -> Config:
-    """Return ``submitted`` with the inputs, systems and stores of ``stream``."""
-    return Config(
-        {
-            **{k: v for k, v in submitted.items() if not _is_of_inputs(k)},
-            **{k: v for k, v in stream.items() if _is_of_inputs(k)},
-        }
-    )
-
-
-def _is_of_inputs(key: str) -> bool:
-    return key in INPUTS or key.startswith(("stores.", "systems."))
-
-
-def _first(config: Config, stream: CoordinatorStream, *, is_submission: bool) -> JobModel:
+def _first(
+    config: Config, submitted: Submitted, stream: CoordinatorStream, *, is_submission: bool
+) -> JobModel:
+    if input_streams(config) != input_streams(submitted.config):
+        InputAcceptance(config, stream).check()
     for warning in validate(config):
         log.warning("%s", warning)
     before, counts = next_model.previous_assignment(stream), next_model.counts_now(config)

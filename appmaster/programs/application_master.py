@@ -38,7 +38,7 @@ from homeport.appmaster.driver.http_backend import DriverBackend, DriverDecision
 from homeport.appmaster.driver.placement_requests import messages_of_a_new_run
 from homeport.appmaster.driver.rollouts.am_environment import EnvironmentChangedError
 from homeport.appmaster.driver.snapshot_sender import sending_snapshots
-from homeport.appmaster.job_model import publication, takeover
+from homeport.appmaster.job_model import inputs_in_force, publication, takeover
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
@@ -174,7 +174,12 @@ def new_driver(taken: Taken) -> Driver:
             *(change.model, stream, container.host_named),
             restart_all=change.restarts_all,
             in_force=job_models.model,
-            also=change.messages,
+            also=(
+                *change.messages,
+                *inputs_in_force.records(
+                    container.submission.submitted.config, change.model.config, stream
+                ),
+            ),
         ),
         started=StartedLedger(container.folder),
     )
@@ -291,7 +296,8 @@ def begin(
             job_models.save(version, model)
             change = ModelChange(version, model, "an attempt begins", restarts_all=True)
             note_change(history, None, change)
-    published = publication.publish(model, stream, container.host_named)
+    also = inputs_in_force.records(container.submission.submitted.config, model.config, stream)
+    published = publication.publish(model, stream, container.host_named, also=tuple(also))
     job_models.enter(published.version, model)
     job_models.remember({*published.epochs, *published.retired})
     log.info("JobModel version %d: %d containers", published.version, len(model.containers))

@@ -228,6 +228,12 @@ YARN_AM_TRACKING_URL = TextKey(
     "URL of the job coordinator; the AM writes it, run-job and the tools read it",
     liveness=Liveness.LIVE,
 )
+YARN_AM_INPUTS = OwnTextKey(
+    "yarn.am.inputs",
+    "inputs, systems and stores in force that are not the submission's (JSON); the AM writes it "
+    "for its next attempt",
+    liveness=Liveness.LIVE,
+)
 YARN_AM_CERTIFICATE = OwnTextKey(
     "yarn.am.certificate",
     "certificate at that URL (PEM); the AM writes it, run-job and the tools trust it alone",

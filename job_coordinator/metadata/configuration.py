@@ -21,7 +21,9 @@ WRITER_SOURCE = "coordinator-stream-writer"
 """Source of the records of the tool of that name, which a deployment leaves alone."""
 AM_SOURCE = "homeport"
 """Source of the records of the AM's programs."""
-AM_KEYS = frozenset({keys.YARN_AM_TRACKING_URL.name, keys.YARN_AM_CERTIFICATE.name})
+AM_KEYS = frozenset(
+    key.name for key in (keys.YARN_AM_TRACKING_URL, keys.YARN_AM_CERTIFICATE, keys.YARN_AM_INPUTS)
+)
 """What the AM writes about itself."""
 
 _TRIES = 10

@@ -8,9 +8,15 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable
 
+from am_attempts import job_of_attempt, kill_am
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from yarn_jobs import KEYS, PARTITIONS, TASK, Job, wait_for
+
+from homeport.config.loading.loader import load
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 
 NAMED = (
     TASK
@@ -208,3 +214,34 @@ def test_new_topics_that_match_become_inputs_while_the_job_runs(
     changelog = admin.list_topics(timeout=30).topics[f"{job.name}-counts"]
     assert len(changelog.partitions) == PARTITIONS + 1
     job.end()
+
+
+def test_the_next_attempt_goes_on_with_the_inputs_in_force(make_job: Callable[[str], Job]) -> None:
+    """A tool has written nonsense since an input came, and the AM dies: no position is dropped."""
+    job = make_job("kept")
+    job.values |= {"job.container.count": "2", "task.commit.ms": "500"}
+    job.begin(100)
+    more = topic(job, "more")
+    send(job, more, 100)
+    change(job, "task.inputs", list_of(job, more))
+    reads(job, more)
+    job.counts_all()
+
+    with CoordinatorStreamStore.of(load(str(job.path)), source=WRITER_SOURCE) as stream:
+        stream.write([wire.set_config("task.inputs", f"kafka.{job.name}-in,nonsense")])
+    wait_for(lambda: "nonsense" in (fault(job) or ""), job)
+    attempt = job.attempt
+    kill_am(job)
+    job_of_attempt(job, attempt + 1)
+    wait_for(lambda: "nonsense" in (fault(job) or ""), job)
+    reads(job, more)
+    send(job, more, 100)
+    job.produce(100, first=100)
+    job.counts_all()
+    job.end()
+
+
+def fault(job: Job) -> str | None:
+    """Why the coordinator stream's keys are not in force, as the status has it."""
+    found: str | None = job.get("v1/status")["configuration"]["fault"]
+    return found

@@ -10,7 +10,7 @@ from live_jobs import COUNT, STORE
 from live_jobs import FILE as RUNNING
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.appmaster.job_model import input_acceptance, publication
+from homeport.appmaster.job_model import input_acceptance, inputs_in_force, publication
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration, pending_line, read
 from homeport.appmaster.job_model.model_change import ModelPlanner, changed_containers, first_model
@@ -168,8 +168,24 @@ def test_a_new_attempt_begins_with_what_the_stream_says(monkeypatch: pytest.Monk
         first_model(Submitted(FILE, FILE), stream)
 
 
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {COUNT: "50"},
+        {"task.inputs": "kafka.in,kafka.more,nowhere.at"},
+        {"stores.s.factory": "none"},
+        {"systems.kafka.samza.offset.default": "somewhere"},
+        {
+            "stores.more.factory": "rocksdb",
+            "stores.more.key.serde": "string",
+            "stores.more.msg.serde": "string",
+            "stores.more.adstore.input": "kafka.more",
+        },
+    ],
+    ids=["count", "input", "store", "system", "another use of the input"],
+)
 def test_a_mistake_in_a_key_takes_no_input_from_a_new_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: dict[str, str]
 ) -> None:
     """The running job has got one since its submission; a start without it drops its positions."""
     file = FILE.merged(STORE)
@@ -179,11 +195,13 @@ def test_a_mistake_in_a_key_takes_no_input_from_a_new_attempt(
     seen = InputsSeen(attempt.counts, {IN: "in", MORE: "more"})
     monkeypatch.setattr(input_acceptance, "inputs_now", lambda _config: seen)
     both = {**file, "task.inputs": "kafka.in,kafka.more"}
-    attempt.stream.write([wire.set_config(k, v) for k, v in {**both, COUNT: "50"}.items()])
+    attempt.stream.write(inputs_in_force.records(file, Config(both), attempt.stream))
+    attempt.stream.write([wire.set_config(k, v) for k, v in {**both, **mistake}.items()])
     attempt.stream.catch_up()
     model = first_model(Submitted(file, file), attempt.stream)
     assert model.partition_counts() == {IN: 4, MORE: 4}
     assert model.config[COUNT] == file[COUNT]
+    assert model.config == file.merged({"task.inputs": "kafka.in,kafka.more"})
 
 
 def test_a_new_attempt_does_not_take_an_input_that_the_one_before_has_refused(
