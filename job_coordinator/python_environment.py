@@ -78,8 +78,10 @@ def make_ready(place: str | None, module: str, environment: Mapping[str, str]) -
     """
     if place is not None and is_archive(place):
         _fetch(place, _unpacked(place, environment), environment)
-    words = words_for(place, environment)
-    require_starts(words, place or words[0], module, variables_for(place, environment))
+    words, variables = words_for(place, environment), variables_for(place, environment)
+    # This host works: ``start`` must not report to the AM that it is unfit.
+    variables.pop("SAMZA_COORDINATOR_URL", None)
+    require_starts(words, place or words[0], module, variables)
 
 
 def require_starts(
@@ -122,8 +124,8 @@ def _fetch(place: str, folder: Path, environment: Mapping[str, str]) -> None:
             partial = folder.with_suffix(".partial")
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
-            archive = partial / "archive.tar.gz"
             what = f"environment {place}"
+            archive = partial / "archive.tar.gz"
             get = [_hadoop(environment), "fs", "-get", place, str(archive)]
             _run(get, what, _FETCH_LIMIT_S, environment)
             _run(["tar", "-xzf", str(archive), "-C", str(partial)], what, _FETCH_LIMIT_S)
@@ -137,11 +139,12 @@ def _hadoop(environment: Mapping[str, str]) -> str:
     """Return the node's own ``hadoop`` command; HomeportError: it has none."""
     homes = (environment.get(f"HADOOP_{name}HOME") for name in ("", "COMMON_", "HDFS_"))
     folders = [f"{home}/bin" for home in homes if home]
-    found = shutil.which("hadoop", path=os.pathsep.join([*folders, environment.get("PATH", "")]))
+    path = os.pathsep.join([*folders, environment.get("PATH", "")])
+    found = shutil.which("hadoop", path=path)
     if found is None:
         raise HomeportError(
-            "this host has no hadoop command to fetch the environment with: put it on PATH, or "
-            "name an interpreter that each host has"
+            f"this host has no hadoop command to fetch the environment with on {path}: let the "
+            "NodeManager's HADOOP_COMMON_HOME lead to it, or name an interpreter that each host has"
         )
     return found
 

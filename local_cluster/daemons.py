@@ -71,6 +71,7 @@ class Daemons:
         passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         return {
             **passed_on,
+            "HADOOP_COMMON_HOME": str(self.layout.bin.parent),
             "HOMEPORT_CACHE_DIR": str(self.layout.cache),
             "JAVA_HOME": self.record.java_home,
             "MALLOC_ARENA_MAX": "2",

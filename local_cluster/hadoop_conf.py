@@ -25,6 +25,7 @@ ATTEMPT_EXPIRY_MS = 60_000
 SIGKILL_DELAY_MS = 5_000
 APPLICATION_ATTEMPTS = 10
 
+_FILE_SHELL = "org.apache.hadoop.fs.FsShell"
 _SCHEDULERS_PACKAGE = "org.apache.hadoop.yarn.server.resourcemanager.scheduler"
 SCHEDULERS = {
     "fair": f"{_SCHEDULERS_PACKAGE}.fair.FairScheduler",
@@ -120,9 +121,15 @@ def write_all(site: HadoopSite) -> None:
     write_queues(layout.conf, labels=site.scheduler == LABELS)
     for node in site.addresses.nodes:
         write_node(site, node)
-    yarn = layout.bin / "yarn"
-    yarn.write_text(f'#!/bin/sh\necho "{site.class_path}"\n', encoding="utf-8")
-    yarn.chmod(0o755)
+    _write_command(layout.bin / "yarn", f'echo "{site.class_path}"')
+    java = '"${JAVA_HOME:+$JAVA_HOME/bin/}java"'
+    shell = f'exec {java} -cp "{site.class_path}" {_FILE_SHELL} "$@"'
+    _write_command(layout.bin / "hadoop", f"shift  # fs\n{shell}")
+
+
+def _write_command(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
 
 
 def write_node(site: HadoopSite, node: str) -> None:
@@ -230,7 +237,9 @@ def behaviour() -> dict[str, object]:
         "yarn.nodemanager.resource.memory-mb": NODE_MEMORY_MB,
         "yarn.nodemanager.resource.cpu-vcores": NODE_VCORES,
         "yarn.nodemanager.localizer.cache.cleanup.interval-ms": 600_000,
-        "yarn.nodemanager.env-whitelist": "JAVA_HOME,PATH,LANG,TZ,HOMEPORT_CACHE_DIR",
+        "yarn.nodemanager.env-whitelist": (
+            "JAVA_HOME,HADOOP_COMMON_HOME,PATH,LANG,TZ,HOMEPORT_CACHE_DIR"
+        ),
     }
 
 

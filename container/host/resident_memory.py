@@ -15,8 +15,13 @@ def resident_bytes(pid: int, *, below: bool = True) -> int:
 
 def _tree(pid: int) -> list[int]:
     found = [pid]
-    for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return found  # it has ended
+    for thread in threads:
         try:
+            tasks = thread / "children"
             children = tasks.read_text(encoding="ascii").split()
         except OSError:
             continue  # a thread that has ended

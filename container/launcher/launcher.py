@@ -329,6 +329,8 @@ class Launcher:
         else:
             self._wanted = order.package
             folder = self._packages.want(order.package)
+            if folder is None or not self._fits(order.package):
+                self._keep_lease(order, incarnation)
             if folder is not None:
                 if (fault := self._renew_for(order.package)) is not None:
                     self._cannot_begin(incarnation, StopCause.NO_PACKAGE, fault)
@@ -376,13 +378,20 @@ class Launcher:
             self._event("permit-received", incarnation, **said)
             self._run_child(folder, order, incarnation, lease)
 
+    def _keep_lease(self, order: Order, incarnation: Incarnation) -> None:
+        """Renew the permit's lease once: what comes first may take longer, as a fetch."""
+        with contextlib.suppress(HomeportError), contextlib.closing(self._keeper(order)) as keeper:
+            keeper.renew(Renewal(self._settings.attempt, incarnation))
+
     def _lease_for(self, order: Order, incarnation: Incarnation) -> LeaseHolder | None:
         """Return the permit's lease; None: not granted now, the permit comes again."""
+        keeper = self._keeper(order)
+        return LeaseHolder.acquire(keeper, Renewal(self._settings.attempt, incarnation))
+
+    def _keeper(self, order: Order) -> CoordinatorClient:
         if order.lease_url is None:
             raise UnavailableError("the AM does not say where leases are renewed")
-        timeout_s = max(order.lease_ms / 4000, 0.1)
-        keeper = self._client.at(order.lease_url, timeout_s, holds=True)
-        return LeaseHolder.acquire(keeper, Renewal(self._settings.attempt, incarnation))
+        return self._client.at(order.lease_url, max(order.lease_ms / 4000, 0.1), holds=True)
 
     def _obey_stop(self, incarnation: Incarnation | None) -> None:
         if self._child is not None and incarnation in {None, self._child.incarnation}:

@@ -48,6 +48,10 @@ def test_a_job_changes_its_version_with_its_state_and_back(
     homes = _homes(job)
     first = len(_restores(job))
     produced = 300
+    job.uses(present)
+    refused = job.operator("upgrade", f"--environment={present.python}")
+    assert refused.returncode == 1
+    assert "the job's AM is of a version that cannot change its environment" in refused.stderr
     for installation in (present, former):
         job.uses(installation)
         _is_shown(job)

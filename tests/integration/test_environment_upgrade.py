@@ -5,18 +5,27 @@ The environments are installations of this tree's wheel of other versions, in fo
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
+import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from am_attempts import jvm_of, page_of
 from clusters_under_test import LocalUnderTest
 from failover_scenarios import Feed
 from former_version import VersionedJob
 from installations import Installation
 from standby_jobs import hot_standby, pauses
 from yarn_jobs import KEYS, parent_of, wait_for
+
+from homeport.appmaster.environment.node import adopt
+from homeport.appmaster.environment.tree import Machine
 
 _WATCH_MS, _LONG_WATCH_MS = 1_000, 5_000
 _RUNS = "    code, cause = _run_all("
@@ -68,8 +77,26 @@ def job(cluster: LocalUnderTest, tmp_path: Path, first: Installation) -> Iterato
     made.call("kill")
 
 
-def _to(new: Installation, watch_ms: int = _WATCH_MS) -> tuple[str, ...]:
-    return "upgrade", f"--environment={new.python}", f"--watch-ms={watch_ms}"
+def _to(place: Path, watch_ms: int = _WATCH_MS) -> tuple[str, ...]:
+    return "upgrade", f"--environment={place}", f"--watch-ms={watch_ms}"
+
+
+def _archive(folder: Path, environment: Installation) -> Path:
+    """An archive as of ``homeport pack``, whose packages are those of ``environment``."""
+    tree = folder / "tree"
+    packages = tree / "lib" / "python{}.{}".format(*sys.version_info[:2]) / "site-packages"
+    packages.mkdir(parents=True)
+    (tree / "bin").mkdir()
+    (packages / "all.pth").write_text(f"{environment.site}\n")
+    for name in ("adopt.py", "start"):
+        shutil.copy(Path(adopt.__file__).parent / name, tree / name)
+    machine = Machine.own()
+    needs = {"python": machine.python, "machine": machine.machine, "glibc": machine.glibc}
+    (tree / "environment.json").write_text(json.dumps(needs | {"identity": "second"}))
+    made = folder / f"homeport-{folder.name}.tar.gz"
+    with tarfile.open(made, "w:gz") as archive:
+        archive.add(tree, ".")
+    return made
 
 
 def _given(job: VersionedJob) -> list[str]:
@@ -113,12 +140,12 @@ def test_all_processes_of_a_job_change_their_environment_and_back(
     feed = Feed(job)
     feed.go_on()
     try:
-        bad = job.operator(*_to(faulty, _LONG_WATCH_MS), limit_s=300)
+        bad = job.operator(*_to(faulty.python, _LONG_WATCH_MS), limit_s=300)
         assert bad.returncode == 1, bad.stdout
         assert "processor 0-0 failed with the new package" in bad.stderr
         assert "a bug of this version" in bad.stderr
         _runs_in(job, first, "0.2.1")
-        with job.operating(*_to(second)) as tool:
+        with job.operating(*_to(second.python)) as tool:
             wait_for(lambda: len(_given(job)) == 2, job, every_s=0.05)
             job.kill_driver()
             wait_for(lambda: len(_given(job)) == 3, job, every_s=0.05)
@@ -138,3 +165,35 @@ def test_all_processes_of_a_job_change_their_environment_and_back(
     for processor in ("0", "1"):
         announce(f"pauses of processor {processor}, s: {pauses(job, processor)}")
     job.end()
+
+
+def test_the_next_attempt_of_the_am_has_the_environment_of_an_archive(
+    job: VersionedJob, second: Installation, tmp_path: Path
+) -> None:
+    """YARN starts all in the submission's; each fetches the archive, once on its host."""
+    archive = _archive(tmp_path, second)
+    done = job.operator(*_to(archive), limit_s=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "yarn.python.archive must name viewfs:" in done.stderr
+    attempt = job.attempt
+    _runs_from(job, archive.name, "0.2.2")
+    os.kill(jvm_of(job), signal.SIGKILL)
+    job.url = page_of(job)
+    wait_for(lambda: job.attempt > attempt, job)
+    _runs_from(job, archive.name, "0.2.2")
+    job.produce(KEYS, first=KEYS)
+    job.counts_all()
+    job.end()
+
+
+def _runs_from(job: VersionedJob, archive: str, version: str) -> None:
+    """The AM and each container say so, and their interpreters are in folders of YARN's."""
+    wait_for(lambda: _named(job.get("v1/status")["job"]) == (archive, version), job)
+    wait_for(lambda: {_named(c) for c in job.containers().values()} == {(archive, version)}, job)
+    pids = job.settled()
+    for pid in (*pids.values(), *map(parent_of, pids.values()), job.program("lease_keeper")):
+        assert "/homeport-environments/" in _started_by(pid)
+
+
+def _named(stated: dict[str, Any]) -> tuple[str, str]:
+    return Path(stated["python"] or "").name, stated["version"]

@@ -206,6 +206,18 @@ def test_a_launcher_that_is_killed_while_it_unpacks_leaves_no_half_package(
     assert len([*unpacked.glob("f*.py")]) == MANY_FILES
 
 
+def test_a_permit_keeps_its_lease_while_its_package_is_fetched(am: Am, launch: Launch) -> None:
+    """A fetch that takes longer than a lease must not cost the launcher."""
+    am.packages[NAME] = SECOND_VERSION
+    am.may_send.clear()
+    launcher = launch()
+    am.orders(OrderKind.RUN, FIRST, NAME)
+    wait_for(lambda: am.table.renewed_ms(FIRST) is not None, launcher)
+    assert am.check_ins[-1].running is None
+    am.may_send.set()
+    launcher.child_pid(am)
+
+
 def _environment(folder: Path) -> Path:
     """Another interpreter, by its path."""
     made = folder / "other-python"

@@ -91,13 +91,18 @@ def test_an_environment_that_hangs_is_refused(
         make_ready(hangs, "os", {})
 
 
+def _packed(folder: Path) -> Path:
+    """An archive whose ``start`` is a shell that runs this Python."""
+    start = _shell(folder / "tree" / "start", f'exec {sys.executable} "$@"')
+    packed = folder / "packed.tar.gz"
+    with tarfile.open(packed, "w:gz") as archive:
+        archive.add(start, "start")
+    return packed
+
+
 def test_an_archive_is_fetched_once_by_the_nodes_own_hadoop(tmp_path: Path) -> None:
     """Into a folder of the application, whole or not at all."""
-    tree = tmp_path / "tree"
-    _shell(tree / "start", f'exec {sys.executable} "$@"')
-    packed = tmp_path / "packed.tar.gz"
-    with tarfile.open(packed, "w:gz") as archive:
-        archive.add(tree / "start", "start")
+    packed = _packed(tmp_path)
     fetches = tmp_path / "fetches"
     _shell(tmp_path / "hadoop/bin/hadoop", f'echo "$@" >> {fetches}; cp {packed} "$4"')
     local = tmp_path / "local"
@@ -114,7 +119,7 @@ def test_an_archive_is_fetched_once_by_the_nodes_own_hadoop(tmp_path: Path) -> N
     bash, start = words_for(ARCHIVE, variables)
     assert (bash, Path(start).name) == ("/bin/bash", "start")
     assert Path(start).is_relative_to(local)
-    assert sorted(path.name for path in Path(start).parent.iterdir()) == ["start"]
+    assert [path.name for path in Path(start).parent.iterdir()] == ["start"]
 
 
 def test_an_archive_that_cannot_be_had_is_refused_in_one_line(tmp_path: Path) -> None:
