@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from homeport.cli.formatting import number
 from homeport.cli.host.state_dump import shown_bytes
+from homeport.config.config import INT_MAX
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, HomeportError, in_one_line
 from homeport.config.printable import printable
@@ -28,6 +29,8 @@ from homeport.config.settings.stores_section import StoreConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.callables import fault_of
 from homeport.container.classes import load_serde
+from homeport.container.progress.topic_rules import TopicRules
+from homeport.container.progress.transaction_plan import Send
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.serde.class_serde import is_record_class
 from homeport.container.serde.evolution.marked_avro import marked_avro
@@ -57,6 +60,7 @@ _SCRATCH_BYTES = 64 * 1024 * 1024
 _RECORDS, _BYTES = 5_000, 8 << 20
 """Limits of one transaction; one record may exceed the second alone."""
 _SHOWN = 80
+_NO_LIMIT = TopicRules(INT_MAX)
 
 
 class ShownConversion(Struct, frozen=True):
@@ -198,23 +202,30 @@ class Function:
         key = keys.STORE_MSG_SERDE.named(self._store)
         self._to_bytes = load_serde(key, change.store.msg_serde).to_bytes
 
-    def of(self, partition: int, key: bytes, data: bytes) -> bytes | None:
-        """Return the new value; None: the key goes. HomeportError: it cannot be made."""
+    def of(self, partition: int, key: bytes, data: bytes, rules: TopicRules) -> bytes | None:
+        """Return the new value; None: the key goes. HomeportError: it cannot be made.
+
+        ``rules``: of the changelog, which must take it.
+        """
         step = "it is not read by the former schema"
         try:
             value = self._from_bytes(data)
             step = f"{self._name} failed"
-            made = self._call(value)
+            returned = self._call(value)
             step = f"what {self._name} returned is not of the new schema"
-            return None if made is None else self._to_bytes(made)
-        except Exception as error:  # noqa: BLE001 - user code may raise anything
-            text = shown_bytes(key)
-            shown_key = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-            line = (
-                f"store {self._store!r}, changelog partition {partition}, key {shown_key!r}: "
-                f"{step}: {in_one_line(error)}"
-            )
-            raise HomeportError(printable(without_secrets(line))) from None
+            made = None if returned is None else self._to_bytes(returned)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - user code may raise anything
+            raise self._failed(partition, key, f"{step}: {in_one_line(error)}") from None
+        why = rules.refusal(Send("", key, made, partition), 0)
+        if why is not None:
+            raise self._failed(partition, key, f"what {self._name} returned is too large: {why}")
+        return made
+
+    def _failed(self, partition: int, key: bytes, why: str) -> HomeportError:
+        text = shown_bytes(key)
+        shown_key = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        line = f"store {self._store!r}, changelog partition {partition}, key {shown_key!r}: {why}"
+        return HomeportError(printable(without_secrets(line)))
 
 
 class Writer(Protocol):
@@ -247,7 +258,10 @@ def on_disk() -> Iterator[Scratch]:
 
 @dataclass
 class Rewriting:
-    """The values of one changelog on their way. ``ends`` {partition: as of the beginning}."""
+    """The values of one changelog on their way. ``ends`` {partition: as of the beginning}.
+
+    ``rules``: what the changelog takes.
+    """
 
     function: Function
     changelog: SystemStream
@@ -255,6 +269,7 @@ class Rewriting:
     reader: ChangelogReader
     report: Callable[[str], None]
     scratch: Callable[[], AbstractContextManager[Scratch]] = on_disk
+    rules: TopicRules = _NO_LIMIT
     converted: int = 0
     deleted: int = 0
     earlier: int = 0
@@ -288,7 +303,7 @@ class Rewriting:
 
     def _made(self, partition: int, left: Scratch) -> Iterator[tuple[bytes, bytes | None]]:
         for key, data in left.scan():
-            made = self.function.of(partition, key, data)
+            made = self.function.of(partition, key, data, self.rules)
             self.converted += 1
             self.deleted += made is None
             yield key, made
@@ -313,6 +328,9 @@ class Site(Protocol):
 
     def ends(self) -> dict[int, int]:
         """Return {partition of the changelog: its end now}."""
+
+    def rules(self) -> TopicRules:
+        """Return the limits of a record of the changelog."""
 
     def owned(self) -> AbstractContextManager[tuple[CoordinatorStream, Writer]]:
         """Let nothing of the job start or commit from now on, and no earlier conversion.
@@ -344,6 +362,7 @@ def convert(
     wanted = change.reading()
     found = _under_way(stream, change, shown(wanted.msg))
     rewriting.ends = site.ends() if found is None else found.ends
+    rewriting.rules = site.rules()
     if found is None or dry_run:
         rewriting.run(None)
     if not dry_run:

@@ -38,9 +38,11 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, log_readers
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.progress.topic_rules import BATCH_BYTES, TopicRules
 from homeport.container.progress.transaction_plan import Changes, StoreId
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank
@@ -168,6 +170,12 @@ class KafkaSite:
         found = self.reader.ends([(name, partition) for partition in range(count)])
         return {partition: ends.head for (_, partition), ends in found.items()}
 
+    def rules(self) -> TopicRules:
+        """Return the limits of a record of the changelog."""
+        admin = TopicAdmin(SystemConfig.of(self.config, self.changelog.system))
+        found = admin.topic_config(self.changelog.stream)
+        return TopicRules.of(found, producer_limit(self._writes_by()), BATCH_BYTES)
+
     @contextmanager
     def owned(self) -> Iterator[tuple[CoordinatorStream, Writer]]:
         """Take the job over as a reset does, and fence an earlier conversion."""
@@ -195,8 +203,11 @@ class KafkaSite:
 
     def _producer(self) -> TransactionalProducer:
         section = JobConfig.of(self.config)
-        system = SystemConfig.of(self.config, TaskConfig.of(self.config).checkpoint_system)
-        return TransactionalProducer(system, conversion_transactional_id(section.name, section.id))
+        name = conversion_transactional_id(section.name, section.id)
+        return TransactionalProducer(self._writes_by(), name)
+
+    def _writes_by(self) -> SystemConfig:
+        return SystemConfig.of(self.config, TaskConfig.of(self.config).checkpoint_system)
 
 
 @dataclass(frozen=True)

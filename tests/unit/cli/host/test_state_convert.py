@@ -27,6 +27,7 @@ from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.classes import load_serde
 from homeport.container.progress.restore import ChangelogTopic, OffsetRange
+from homeport.container.progress.topic_rules import TopicRules
 from homeport.container.serde.evolution.marked_avro import marked_avro
 from homeport.container.serde.evolution.readable import StoreSerdes, require_readable
 from homeport.container.serde.forms import form_of, forms_of, shown
@@ -105,6 +106,10 @@ class Kafka:
     def ends(self) -> dict[int, int]:
         """Return where each partition ends."""
         return {partition: len(records) for partition, records in self.records.items()}
+
+    def rules(self) -> TopicRules:
+        """Return those of a small topic."""
+        return TopicRules(100)
 
     @contextmanager
     def owned(self) -> Iterator[tuple[CoordinatorStream, Writer]]:
@@ -229,6 +234,7 @@ def code(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         return {"n": "x"}
 
     vars(module).update(to_c=to_c, fails=fails, wrong=lambda value: value, same=lambda v: v)
+    vars(module).update(big=lambda _: {"n": "x" * 100}, leaves=lambda _: sys.exit(0))
     vars(module).update(no_function=3, of_two=lambda a, b: (a, b), upper=str.upper)
     monkeypatch.setitem(sys.modules, "own_conversion", module)
     monkeypatch.setattr(state_convert, "_RECORDS", 1)
@@ -263,8 +269,8 @@ AFTER = {b"k0": {"n": "10:7"}, b"k3": {"n": "3:7"}, b"k4": {"n": "4:1"}}
 
 def _require_whole(kafka: Kafka) -> None:
     """The values are those of C, once; the next start reads them, and no former code does."""
-    assert _held(kafka, C) == AFTER
     kafka.stream.catch_up()
+    assert _held(kafka, C) == AFTER
     StateResetManager(kafka.stream).require_finished()
     recorded = StateFactManager(kafka.stream).schemas()[str(LOG)]
     assert (recorded.forms, recorded.later) == (StoreForms("bytes", form_of(_serde(C))), ())
@@ -275,8 +281,8 @@ def _require_whole(kafka: Kafka) -> None:
 
 def test_values_of_two_schemas_become_those_of_a_third() -> None:
     """Each as the last code read it; a key goes; nothing is done twice, by the command's word."""
-    kafka = _filled()
-    before, records = len(kafka.stream.log), {p: list(r) for p, r in kafka.records.items()}
+    kafka, before = _filled(), len(_filled().stream.log)
+    records = {p: list(r) for p, r in kafka.records.items()}
     shown_first = _convert(kafka, _config(C), dry_run=True)
     assert (len(kafka.stream.log), kafka.records) == (before, records)
     done = _convert(kafka, _config(C))
@@ -373,6 +379,10 @@ def test_a_value_that_cannot_be_converted_changes_nothing() -> None:
     line = "partition 0, key 'k0': what own_conversion:wrong returned is not of the new schema: "
     with pytest.raises(HomeportError, match=line):
         _convert(kafka, _config(C), "wrong")
+    of_big = "what own_conversion:big returned is too large: a record of .* the limit of 100 bytes"
+    for name, line in (("big", of_big), ("leaves", "own_conversion:leaves failed: SystemExit")):
+        with pytest.raises(HomeportError, match=line):
+            _convert(kafka, _config(C), name)
     kafka.records[2].append((b"k" * 100, b"\xff" * 20))
     with pytest.raises(HomeportError, match=r"key 'k{1,80}\.\.\.': it is not read by the former"):
         _convert(kafka, _config(C))
@@ -468,11 +478,8 @@ def test_keys_are_not_converted() -> None:
 
 def test_a_function_that_is_none_is_refused() -> None:
     """By its name, in one line."""
-    for name, what in (
-        ("no_function", "which cannot be called"),
-        ("of_two", "not to be called with"),
-        ("absent", "has no 'absent'"),
-    ):
+    whats = {"no_function": "which cannot be called", "of_two": "not to be called with"}
+    for name, what in (whats | {"absent": "has no 'absent'"}).items():
         with pytest.raises(ConfigError, match=f"--with = 'own_conversion:{name}': .*{what}"):
             _convert(_filled(), _config(C), name)
 
@@ -490,7 +497,6 @@ def test_objects_of_json_come_as_they_are(code: ModuleType) -> None:
     assert (done.before[0].split()[0], kafka.records[0][-1]) == ("json", (b"a", b'{"n":"1"}'))
     for of in ("fields", "name"):
         kafka = Kafka({0: [(b"a", b'{"n":1}')]})
-        vars(code)["Total"] = type("Total", (dict,), {})
         vars(code)["Total"] = _class(n=int)
         config = Config({**BASE, **store_keys(msg_serde="own", changelog="kafka.log")})
         config = config.merged({"serializers.registry.own.class": "own_conversion:Total"})
@@ -511,8 +517,6 @@ def _class(**fields: type) -> type:
 
 def forget(kafka: Kafka) -> None:
     """Leave no more than the name of the class, as a job from before has it."""
-    from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire  # noqa: PLC0415 - as above
-
     facts = kafka.stream.latest(MessageType.SET_STATE_FACT)
     gone = [key for key in facts if not key.startswith("changelog ")]
     kafka.stream.write([wire.tombstone(MessageType.SET_STATE_FACT, key) for key in gone])
