@@ -62,9 +62,15 @@ def _first_claim(stream: CoordinatorStream, number: int) -> str | None:
 
 
 def withdraw(stream: CoordinatorStream, number: int) -> None:
-    """Record that nothing is submitted under this number: the next run-job need not wait for it."""
+    """Record that nothing is submitted under this number: the next run-job need not wait for it.
+
+    Where another one has taken a higher number, its record stays: numbers only grow.
+    """
     with contextlib.suppress(HomeportError):
-        EpochManager(stream).write_submission(Submission(number, WITHDRAWN))
+        stream.catch_up()
+        last = EpochManager(stream).read_submission()
+        if last is None or last.number <= number:
+            EpochManager(stream).write_submission(Submission(number, WITHDRAWN))
 
 
 def require_newest(stream: CoordinatorStream, number: int) -> None:

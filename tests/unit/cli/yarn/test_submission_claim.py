@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.cli.yarn.submission_claim import WITHDRAWN, require_newest, take_number
+from homeport.cli.yarn.submission_claim import WITHDRAWN, require_newest, take_number, withdraw
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
 
@@ -92,6 +92,10 @@ def test_a_claim_whose_holder_died_is_passed_over() -> None:
     with pytest.raises(UnavailableError, match="another run-job took number 2"):
         require_newest(sleeper, 1)
     require_newest(kafka.stream(), 2)
+    withdraw(sleeper, 1)
+    assert kafka.read() == Submission(2, claim="b")
+    withdraw(sleeper, 2)
+    assert kafka.read() == Submission(2, WITHDRAWN)
 
 
 def test_a_submission_that_was_given_up_is_not_waited_for() -> None:
