@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import AVRO
 from homeport.config.system_stream import SystemStream
 from homeport.container.adjunct.recovery import shared_checkpoint
@@ -41,8 +42,10 @@ from homeport.container.progress.restore import OffsetRange
 from homeport.container.progress.transaction_plan import Changes, checkpoint_sends
 from homeport.container.serde.evolution.readable import (
     StoreSerdes,
+    claim_of,
     is_read_by_first,
     require_admitted,
+    require_first,
     writers_of,
 )
 from homeport.container.serde.forms import forms_of, in_brief, kind_of, shown
@@ -100,19 +103,37 @@ def require_forms(
     ConfigError: keys or values are not read by these serdes.
     """
     facts = StateFactManager(stream)
+    stores = {
+        str(store.changelog): StoreSerdes(store.name, store.key_serde, store.msg_serde, host)
+        for store in job.stores
+        if store.changelog is not None
+    }
+    known = facts.schemas()
+    new = {c: claim_of(stores[c].reading()) for c in stores if c not in known}
+    begun = facts.claim(new) if new else {}
+    try:
+        for changelog in new:
+            require_first(stores[changelog], begun.get(changelog))
+        messages = _facts_of(facts, stores, storage)
+    except ConfigError:
+        stream.write(facts.unclaimed(new))
+        raise
+    stream.write([*messages, *facts.unclaimed(new)])
+
+
+def _facts_of(
+    facts: StateFactManager, stores: Mapping[str, StoreSerdes], storage: ContainerStorage
+) -> list[CoordinatorStreamMessage]:
+    """Return the records of what a container is about to write, as of ``require_forms``."""
     known = facts.schemas()
     messages: list[CoordinatorStreamMessage] = []
     first: dict[str, StoreForms] = {}
     brief: dict[str, tuple[str, str]] = {}
     writers: dict[str, tuple[str, ...]] = {}
-    for store in job.stores:
-        if store.changelog is None:
-            continue
-        changelog = str(store.changelog)
+    for changelog, store in stores.items():
         recorded = known.get(changelog)
-        serdes = StoreSerdes(store.name, store.key_serde, store.msg_serde, host)
-        reading = require_admitted(serdes, recorded)
-        forms = forms_of((store.key_serde, store.msg_serde)) if recorded is None else recorded.forms
+        reading = require_admitted(store, recorded)
+        forms = forms_of((store.key, store.msg)) if recorded is None else recorded.forms
         first[changelog], brief[store.name] = forms, in_brief(forms)
         of_values = (forms.msg,) if recorded is None else writers_of(recorded)
         if shown(reading.msg) not in map(shown, of_values):
@@ -123,8 +144,8 @@ def require_forms(
             messages.append(facts.reading_message(changelog, reading))
         if len(of_values) > 1 and kind_of(reading.msg) == AVRO:
             writers[store.name] = of_values
-    stream.write([*facts.form_messages(first), *messages])
     storage.forms, storage.writers = brief, writers
+    return [*facts.form_messages(first), *messages]
 
 
 @dataclass(frozen=True, slots=True)

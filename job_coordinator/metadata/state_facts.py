@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 _TYPE = MessageType.SET_STATE_FACT
 _CHANGELOG_TYPE = MessageType.SET_CHANGELOG.value
 _PARTITIONS, _CHANGELOG = "partitions ", "changelog "
-_WRITER, _READER, _ANNOUNCED = "schema ", "reads ", "announced "
+_WRITER, _READER, _ANNOUNCED, _CLAIM = "schema ", "reads ", "announced ", "begins "
 _EVOLVED = "evolved "
 """Before the first form of values, if it does not read others: a former release refuses it."""
 _HALF = re.compile("[\ud800-\udfff]")
@@ -105,6 +105,35 @@ class StateFactManager(RecordManager):
         for changelog, form in sorted(forms.items()):
             if changelog not in known:
                 yield CoordinatorStreamMessage(_TYPE, f"{_CHANGELOG}{changelog}", form._asdict())
+
+    def claim(self, forms: Mapping[str, StoreForms]) -> dict[str, StoreForms]:
+        """Claim changelogs that no container has begun; return {changelog: the first claim of it}.
+
+        Those that another container has begun meanwhile are left out. ``forms``: in brief. Of
+        containers with several schemas that start at once, one has the first claim in the stream,
+        and none overwrites what another has written down.
+        """
+        began = self._claims()
+        wanted = {changelog: _claim_of(changelog, form) for changelog, form in forms.items()}
+        self._stream.write([m for m in wanted.values() if m.key not in began])
+        new = [m.key for m in self._stream.catch_up() if m.type == _TYPE]
+        claims, begun = self._claims(), self.forms()
+        found: dict[str, StoreForms] = {}
+        for changelog in forms.keys() - begun.keys():
+            own, here = wanted[changelog].key, f"{_CLAIM}{changelog} "
+            # The order of those that were there before is not known: others are the first.
+            known = sorted((key for key in began if key.startswith(here)), key=own.__eq__)
+            order = [*known, *(key for key in new if key.startswith(here))]
+            found[changelog] = next(claims[key] for key in order if key in claims)
+        return found
+
+    def unclaimed(self, forms: Mapping[str, StoreForms]) -> Iterator[CoordinatorStreamMessage]:
+        """Yield records that take such claims back."""
+        for changelog, form in forms.items():
+            yield wire.tombstone(_TYPE, _claim_of(changelog, form).key)
+
+    def _claims(self) -> dict[str, StoreForms]:
+        return read_all(self._stream, _TYPE, _claim)
 
     def schemas(self) -> dict[str, StoreSchemas]:
         """Return {changelog: by what its values were written}, of those that are known.
@@ -202,6 +231,17 @@ def _forms(message: CoordinatorStreamMessage) -> StoreForms | None:
     if not key or not msg:
         raise WireError(f"{message.type} {message.key!r}: the form of key or msg is missing")
     return StoreForms(key, msg.removeprefix(_EVOLVED))
+
+
+def _claim_of(changelog: str, form: StoreForms) -> CoordinatorStreamMessage:
+    key = f"{_CLAIM}{changelog} {form.key} {form.msg}"
+    return CoordinatorStreamMessage(_TYPE, key, form._asdict())
+
+
+def _claim(message: CoordinatorStreamMessage) -> StoreForms | None:
+    if not message.key.startswith(_CLAIM):
+        return None
+    return StoreForms(message.value("key") or "", message.value("msg") or "")
 
 
 def _reading(message: CoordinatorStreamMessage) -> Reading | None:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from counted_words import words
+from small_jobs import LOGGED, job_of, store_keys
+from stores_in_memory_log import CONFIG, Log, storage_of
 from stream_containers import COUNTER, Job, jobs
 
+from homeport.config.errors import ConfigError
+from homeport.container.incarnation.start_up import require_forms
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
 
 _EMPTY = """
@@ -109,3 +116,37 @@ def test_values_get_a_field_and_lose_it_again_and_no_count_is_lost(job: Job) -> 
     job.until(lambda: job.processed() == 300, back)
     assert back.stop() == 143
     _counted(job, 300)
+
+
+def test_of_two_containers_that_begin_a_store_at_once_one_is_refused(
+    job: Job, tmp_path: Path
+) -> None:
+    """Both have read the stream while it was empty; what the first wrote down stays."""
+    for number in range(4):
+        changelog = f"kafka.{job.config['job.name']}-{number}"
+        of_store = store_keys(msg_serde="rec", changelog=changelog)
+        both = {**LOGGED, **of_store, "serializers.registry.rec.class": "avro"}
+        ready, began, refused = threading.Barrier(2), list[str](), list[str]()
+
+        def start(
+            kind: str,
+            both: dict[str, str] = both,
+            ready: threading.Barrier = ready,
+            began: list[str] = began,
+            refused: list[str] = refused,
+        ) -> None:
+            own = job_of({**both, "serializers.registry.rec.schema": f'"{kind}"'})
+            with closing(job.coordinator_stream()) as stream:
+                ready.wait()
+                try:
+                    require_forms(stream, own, storage_of(tmp_path, Log(), CONFIG), kind)
+                    began.append(kind)
+                except ConfigError as error:
+                    refused.append(str(error))
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(start, ("int", "string")))
+        assert (len(began), len(refused)) == (1, 1), refused
+        with closing(job.coordinator_stream()) as stream:
+            found = StateFactManager(stream).forms()[changelog]
+        assert json.loads(found.msg.split(" ", 2)[2]) == began[0]

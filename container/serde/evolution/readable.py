@@ -95,6 +95,31 @@ def require_admitted(store: StoreSerdes, recorded: StoreSchemas | None) -> Readi
     return require_readable(store, recorded, has_way_back=not is_known)
 
 
+def claim_of(reading: Reading) -> StoreForms:
+    """Return what a container claims that begins a store: the forms in brief."""
+    return StoreForms(shown(reading.key), shown(reading.msg))
+
+
+def require_first(store: StoreSerdes, first: StoreForms | None) -> None:
+    """Require that a store that is begun has the schemas of ``first``; None: it was begun before.
+
+    ConfigError: another container was first, with others.
+    """
+    wanted = store.reading()
+    own = claim_of(wanted)
+    if first is None or first == own:
+        return
+    is_key = first.key != own.key
+    serde, part, form = store.msg, "msg", wanted.msg
+    if is_key:
+        serde, part, form = store.key, "key", wanted.key
+    rule = (
+        f"are {first.key if is_key else first.msg} in another container, which began the store at "
+        "the same time"
+    )
+    raise _refused(store, serde, part, form, rule, "give all hosts one schema, and start again")
+
+
 def writers_of(recorded: StoreSchemas) -> tuple[str, ...]:
     """Return the forms in which the store's values were written, the first container's first.
 

@@ -14,13 +14,14 @@ from homeport.config.errors import ConfigError, WireError
 from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.start_up import require_forms
+from homeport.container.serde.evolution.readable import StoreSerdes, claim_of, require_first
 from homeport.container.serde.forms import form_of, shown
 from homeport.container.serde.serdes import Serde
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
     MessageType,
 )
-from homeport.job_coordinator.metadata.state_facts import StateFactManager
+from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 
 KEYS = {
     **LOGGED,
@@ -174,3 +175,44 @@ def test_a_former_release_refuses_values_that_the_first_schema_does_not_read(
         require_forms(stream, job_of({**keys, SCHEMA: schema}), storage)
         stream.catch_up()
         assert _first(stream).startswith("evolved json ") == is_refused
+
+
+def test_of_two_schemas_at_the_very_first_start_one_is_refused(tmp_path: Path) -> None:
+    """Whoever writes first, whoever dies: no container overwrites what another has begun with.
+
+    Each has read the stream while it was empty. A schema that reads the other's is refused too.
+    """
+    for other in (B, "string"):
+        first, second, third = (InMemoryCoordinatorStream() for _ in range(3))
+        second.log = third.log = first.log
+        jobs = _job(A), _job(other), _job(A)
+        claimed: list[StoreForms] = []
+        for stream, job in ((first, jobs[0]), (second, jobs[1])):
+            forms = claim_of(StoreSerdes("s", "bytes", job.stores[0].msg_serde).reading())
+            claimed.append(StateFactManager(stream).claim({"kafka.s": forms})["kafka.s"])
+        assert claimed[0] == claimed[1]
+        rule = "the values of store 's' are avro .* in another container, which began the store at"
+        length = len(first.log)
+        with pytest.raises(ConfigError, match=rule):
+            require_forms(second, jobs[1], storage_of(tmp_path, Log(), CONFIG))
+        assert len(first.log) == length + 1  # its claim is taken back
+        require_forms(first, jobs[0], storage_of(tmp_path, Log(), CONFIG))
+        require_forms(third, jobs[2], storage_of(tmp_path, Log(), CONFIG))
+        first.catch_up()
+        facts = StateFactManager(first)
+        assert shown(facts.forms()["kafka.s"].msg) == claimed[0].msg
+        assert not [key for key in first.latest(MessageType.SET_STATE_FACT) if "begins " in key]
+
+
+def test_a_store_that_was_begun_meanwhile_is_judged_as_any(tmp_path: Path) -> None:
+    """The line has the field; another serde of keys has one of its own."""
+    first, second = InMemoryCoordinatorStream(), InMemoryCoordinatorStream()
+    second.log = first.log
+    require_forms(first, _job(A), storage_of(tmp_path, Log(), CONFIG))
+    with pytest.raises(ConfigError, match=r"were written by avro .*; field n: int is no string"):
+        require_forms(second, _job(_record(("n", "string"))), storage_of(tmp_path, Log(), CONFIG))
+    store = StoreSerdes("s", "bytes", "json")
+    with pytest.raises(
+        ConfigError, match=r"stores\.s\.key\.serde = 'bytes': the keys of store 's' are"
+    ):
+        require_first(store, StoreForms("long", "json"))
