@@ -497,3 +497,12 @@ class YarnConfig:
     def of(config: Config) -> YarnConfig:
         """Return the view of ``config``."""
         return YarnConfig(**values_of(YarnConfig, config))
+
+
+def repartition_keys(config: Config) -> dict[SystemStream, tuple[str, ConfiguredSerde]]:
+    """Return {topic of a repartition: (configuration key of its serde of keys, that serde)}."""
+    found = {}
+    for own in repartitions(config):
+        system, topic = SystemConfig.of(config, own.stream.system), own.stream.stream
+        found[own.stream] = system.key_serde_key(topic), system.key_serde(topic) or "bytes"
+    return found

@@ -44,6 +44,7 @@ from homeport.container.serde.evolution.readable import (
     StoreSerdes,
     claim_of,
     is_read_by_first,
+    repartition_serdes,
     require_admitted,
     require_first,
     writers_of,
@@ -108,6 +109,7 @@ def require_forms(
         for store in job.stores
         if store.changelog is not None
     }
+    stores |= repartition_serdes(job.config, host) if stores else {}
     known = facts.schemas()
     new = {c: claim_of(stores[c].reading()) for c in stores if c not in known}
     begun = facts.claim(new) if new else {}
@@ -134,7 +136,9 @@ def _facts_of(
         recorded = known.get(changelog)
         reading = require_admitted(store, recorded)
         forms = forms_of((store.key, store.msg)) if recorded is None else recorded.forms
-        first[changelog], brief[store.name] = forms, in_brief(forms)
+        first[changelog] = forms
+        if not store.repartition:
+            brief[store.name] = in_brief(forms)
         of_values = (forms.msg,) if recorded is None else writers_of(recorded)
         if shown(reading.msg) not in map(shown, of_values):
             is_new = kind_of(reading.msg) == AVRO or not is_read_by_first(forms, reading)

@@ -18,8 +18,7 @@ from homeport.config.settings.adjunct_section import (
     streams_of_tasks,
 )
 from homeport.config.settings.config_diff import ConfigDiff
-from homeport.config.settings.sections import SystemConfig, TaskConfig, repartitions
-from homeport.config.settings.serde_names import ConfiguredSerde
+from homeport.config.settings.sections import TaskConfig, repartition_keys
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.model.ids import TaskName
@@ -60,8 +59,8 @@ def changed_use(running: Config, wanted: Config) -> ConfigError | None:
     before it. A store with bootstrap lacks nothing: it begins at the oldest record. The bytes of a
     repartition's keys choose the task that has the state of each.
     """
-    serdes = _key_serdes(wanted)
-    for key, serde in _key_serdes(running).items():
+    serdes = dict(repartition_keys(wanted).values())
+    for key, serde in repartition_keys(running).values():
         if serdes.get(key, serde) != serde:
             return refusal(key, str(serde), str(serdes[key]), "and chose the task of each key")
     before, after = AdjunctsConfig.of(running), AdjunctsConfig.of(wanted)
@@ -233,15 +232,6 @@ def _is_grown(old: _Partitions, new: _Partitions, counts: Mapping[_Stream, int])
 
 def _shown(config: Config, key: str) -> str:
     return shown_value(key, config.get(key, "its default"))
-
-
-def _key_serdes(config: Config) -> dict[str, ConfiguredSerde]:
-    found = {}
-    for own in repartitions(config):
-        system = SystemConfig.of(config, own.stream.system)
-        serde = system.key_serde(own.stream.stream)
-        found[system.key_serde_key(own.stream.stream)] = serde or "bytes"
-    return found
 
 
 def _reader(store: AdjunctStore | None) -> str:

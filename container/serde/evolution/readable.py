@@ -4,8 +4,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import repartition_keys
 from homeport.config.settings.serde_names import PROTOBUF, ConfiguredSerde, SchemaSerde
 from homeport.container.serde.evolution.class_rules import class_fault
 from homeport.container.serde.forms import form_in, kind_of, reading_of, shown
@@ -18,7 +20,7 @@ _REMEDY = (
     "another store, or begin from nothing by run-job --reset-state"
 )
 _OF_KEYS = (
-    "set the schema back, keep the new keys in another store, or begin from nothing by run-job "
+    "set the schema back, keep the new keys in another {}, or begin from nothing by run-job "
     "--reset-state"
 )
 
@@ -28,19 +30,43 @@ class StoreSerdes:
     """The serdes of keys and of values of the store ``name``.
 
     ``host``: where its schema's file was found; empty: on the machine of the command.
+    ``repartition``: the configuration key of a repartition's serde of keys: then it is no store,
+    ``name`` is the topic, and its values, which no store keeps, count as bytes.
     """
 
     name: str
     key: ConfiguredSerde
     msg: ConfiguredSerde
     host: str = ""
+    repartition: str = ""
+
+    @property
+    def key_key(self) -> str:
+        """Return the configuration key of the serde of keys."""
+        return self.repartition or keys.STORE_KEY_SERDE.named(self.name)
+
+    @property
+    def shown_name(self) -> str:
+        """Return what it is, for people."""
+        return f"{'repartition topic' if self.repartition else 'store'} {self.name!r}"
 
     def reading(self) -> Reading:
         """Return how the serdes read; ConfigError: a schema or a class cannot be had."""
         return reading_of(
-            (keys.STORE_KEY_SERDE.named(self.name), self.key),
-            (keys.STORE_MSG_SERDE.named(self.name), self.msg),
+            (self.key_key, self.key), (keys.STORE_MSG_SERDE.named(self.name), self.msg)
         )
+
+
+def repartition_serdes(config: Config, host: str = "") -> dict[str, StoreSerdes]:
+    """Return {topic of a repartition: its serdes}.
+
+    The bytes of its keys choose the task that has the state of each, as those of a store's keys
+    find it. Those of other inputs are their producers'.
+    """
+    return {
+        str(topic): StoreSerdes(topic.stream, serde, "bytes", host, key)
+        for topic, (key, serde) in repartition_keys(config).items()
+    }
 
 
 def require_readable(
@@ -75,8 +101,8 @@ def require_readable(
                 "msg",
                 wanted.msg,
                 f"{rule}{fault}",
-                "make a change that both read, or stop the job and deploy it by run-job, without "
-                "a way back",
+                "make a change that both read, or stop the job and admit this one, without a way "
+                "back: by run-job, off YARN by homeport state convert",
             )
     return wanted
 
@@ -150,7 +176,9 @@ def require_same_keys(store: StoreSerdes, wanted: Reading, recorded: StoreSchema
     if shown(was) != shown(wanted.key):
         rule = f"were written by {shown(was)}, and keys keep their bytes"
         fault = _fault(Reading("", was), Reading("", wanted.key)) or ""
-        raise _refused(store, store.key, "key", wanted.key, f"{rule}{fault}", _OF_KEYS)
+        other = "repartition and store" if store.repartition else "store"
+        remedy = _OF_KEYS.format(other)
+        raise _refused(store, store.key, "key", wanted.key, f"{rule}{fault}", remedy)
 
 
 def _refused(
@@ -161,16 +189,13 @@ def _refused(
     rule: str,
     remedy: str = _REMEDY,
 ) -> ConfigError:
-    named = keys.STORE_KEY_SERDE if part == "key" else keys.STORE_MSG_SERDE
-    key, where = named.named(store.name), ""
+    key, where = store.key_key if part == "key" else keys.STORE_MSG_SERDE.named(store.name), ""
     if isinstance(serde, SchemaSerde):
         key = serde.schema_key
         if serde.file and store.host:
             where = f"by {serde.file} of host {store.host}, "
     what = "keys" if part == "key" else "values"
-    return ConfigError(
-        key, shown(form), f"{where}the {what} of store {store.name!r} {rule}", remedy
-    )
+    return ConfigError(key, shown(form), f"{where}the {what} of {store.shown_name} {rule}", remedy)
 
 
 def _fault(written: Reading, reading: Reading) -> str | None:

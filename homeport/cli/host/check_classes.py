@@ -67,6 +67,8 @@ def _check(asked: Question, warnings: Collection[str]) -> None:
 
 def _check_stores(asked: Question) -> None:
     """Require that each store is read; print the form of its values where that is a further one."""
+    for topic, serde, key, written in asked.repartitions:
+        require_readable(StoreSerdes(topic, serde, "bytes", repartition=key), written)
     for name, serdes, forms in asked.stores:
         recorded = asked.schemas.get(name) or (None if forms is None else StoreSchemas(forms))
         found = require_readable(

@@ -15,7 +15,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.settings.adjunct_section import AdjunctsConfig, extractor_key, streams_of_tasks
 from homeport.config.settings.input_serdes import InputSerde, input_serdes
 from homeport.config.settings.pipeline_section import PipelineConfig, PipelineKind
-from homeport.config.settings.sections import SystemConfig, TaskConfig
+from homeport.config.settings.sections import SystemConfig, TaskConfig, repartition_keys
 from homeport.config.settings.serde_names import ConfiguredSerde, serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import declared_outputs
@@ -31,6 +31,10 @@ StoreQuestion = tuple[str, tuple[ConfiguredSerde, ConfiguredSerde], StoreForms |
 """(name, its two serdes, the forms in which its state was written; None: it has no state)."""
 
 
+RepartitionQuestion = tuple[str, ConfiguredSerde, str, StoreSchemas]
+"""(topic, serde of keys, configuration key of that, by what keys were written)."""
+
+
 class Question(Struct, frozen=True, kw_only=True):
     """Whatever is left out is not checked.
 
@@ -38,6 +42,7 @@ class Question(Struct, frozen=True, kw_only=True):
     the job's Spark. ``extractors``: each (key, class). ``manager``: of adjunct stores.
     ``schemas``: {store: by what its values were written}, which a former version does not know.
     ``has_way_back``: whether the code that runs must read what is written to ``stores``.
+    ``repartitions``: those that have chosen tasks of keys.
     """
 
     task_class: str | None = None
@@ -52,6 +57,7 @@ class Question(Struct, frozen=True, kw_only=True):
     stores: tuple[StoreQuestion, ...] = ()
     schemas: Mapping[str, StoreSchemas] = field(default_factory=dict)
     has_way_back: bool = False
+    repartitions: tuple[RepartitionQuestion, ...] = ()
     extractors: tuple[tuple[str, str], ...] = ()
     manager: str | None = None
     inputs: tuple[InputSerde, ...] = ()
@@ -93,6 +99,11 @@ class Question(Struct, frozen=True, kw_only=True):
             manager=adjuncts.manager if adjuncts.stores else None,
             inputs=input_serdes(config),
             has_way_back=has_way_back,
+            repartitions=tuple(
+                (topic.stream, serde, key, schemas[str(topic)])
+                for topic, (key, serde) in repartition_keys(config).items()
+                if str(topic) in schemas
+            ),
         )
 
 

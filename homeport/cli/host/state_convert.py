@@ -36,6 +36,7 @@ from homeport.container.serde.class_serde import is_record_class
 from homeport.container.serde.evolution.marked_avro import marked_avro
 from homeport.container.serde.evolution.readable import (
     StoreSerdes,
+    require_readable,
     require_same_keys,
     schema_in,
     writers_of,
@@ -67,7 +68,8 @@ class ShownConversion(Struct, frozen=True):
     """What a conversion has done, or would do.
 
     ``before``, ``after``: the schemas that the values had, and have then. ``deleted``: of those
-    that are converted. ``is_done``: False of a dry run.
+    that are converted. ``is_done``: False of a dry run. ``is_admitted``: whether the new schema
+    reads all values, which stay as they are.
     """
 
     store: str
@@ -78,6 +80,7 @@ class ShownConversion(Struct, frozen=True):
     deleted: int
     earlier: Annotated[int, about("values that an earlier run converted")]
     is_done: bool
+    is_admitted: bool = False
 
     def shown(self) -> ShownConversion:
         """Return it for a script."""
@@ -87,6 +90,9 @@ class ShownConversion(Struct, frozen=True):
         """For people."""
         if self.before == (self.after,):
             return f"store {self.store}: all values are {self.after}: nothing to convert"
+        if self.is_admitted:
+            how = "are" if self.is_done else "would be"
+            return f"store {self.store}: values of {self.after} {how} admitted, the others stay"
         how = "converted" if self.is_done else "would be converted"
         line = (
             f"store {self.store}: {number(self.converted, 'value')} {how} from "
@@ -130,7 +136,9 @@ class StoreChange:
         """Return whether there are values of another schema than the new one."""
         return self.before() != (shown(self.reading().msg),)
 
-    def outcome(self, *counts: int, is_done: bool = True) -> ShownConversion:
+    def outcome(
+        self, *counts: int, is_done: bool = True, is_admitted: bool = False
+    ) -> ShownConversion:
         """Return what was done, or would be; ``counts``: converted, deleted, and earlier."""
         converted, deleted, earlier = counts or (0, 0, 0)
         return ShownConversion(
@@ -142,6 +150,7 @@ class StoreChange:
             deleted,
             earlier,
             is_done,
+            is_admitted,
         )
 
     def reader(self) -> Callable[[bytes], Any]:
@@ -392,6 +401,20 @@ def _require_unchanged(own: CoordinatorStream, change: StoreChange) -> None:
         manager.give_up()
     rule = f"another command has changed what is known of {changelog} since this one began"
     raise ConfigError("STORE", change.store.name, rule, "run it again")
+
+
+def admit(change: StoreChange, stream: CoordinatorStream, *, dry_run: bool) -> ShownConversion:
+    """Admit values of the new schema, which reads all others; nothing is rewritten.
+
+    The code that ran last need not read them: it is refused from the first of them on.
+
+    ConfigError: there are values that it does not read, or a conversion is unfinished.
+    """
+    StateResetManager(stream).require_finished()
+    form = shown(require_readable(change.serdes, change.recorded).msg)
+    if not dry_run:
+        stream.write([StateFactManager.announcement(str(change.changelog), form)])
+    return change.outcome(is_done=not dry_run, is_admitted=True)
 
 
 def _under_way(stream: CoordinatorStream, change: StoreChange, form: str) -> Conversion | None:

@@ -23,6 +23,7 @@ from homeport.cli.host.state_convert import (
     ShownConversion,
     StoreChange,
     Writer,
+    admit,
     convert,
 )
 from homeport.cli.options import AsJson, Named, Progress, described, note, print_item
@@ -65,7 +66,8 @@ app = state_commands.app
         WITH,
         metavar="MODULE:FUNCTION",
         help="Of the job's code: takes a value as the former schema reads it, and returns the one "
-        "for the new schema; None deletes the key.",
+        "for the new schema; None deletes the key. Without it nothing is rewritten: a schema that "
+        "reads all values is admitted, though the code that ran last does not read its own.",
     ),
     former=typer.Option(
         FROM,
@@ -78,8 +80,8 @@ app = state_commands.app
 def convert_command(
     *,
     store: str,
-    function: str,
     named: Named,
+    function: str | None = None,
     former: str | None = None,
     dry_run: bool = False,
     as_json: AsJson = False,
@@ -100,6 +102,9 @@ def convert_command(
             change = _change_of(config, stream, store, former)
             if not (change.is_needed() or ConversionManager(stream).is_under_way()):
                 _print(change.outcome(), as_json=as_json)
+                return
+            if function is None:
+                _print(admit(change, stream, dry_run=dry_run), as_json=as_json)
                 return
             made = Function(function, change)
             system = SystemConfig.of(config, change.changelog.system)

@@ -30,6 +30,22 @@ class Counter(BatchTask):
             self.counts.put(key.decode(), count)
             context.send("out", str(count).encode(), key)
 """
+TYPED = """
+from homeport.container.api import StreamTask
+
+class Counter(StreamTask):
+    def init(self, context):
+        self.counts = context.store("counts")
+        self.own = context.repartition("by-place")
+
+    def process(self, message, context):
+        if message.stream != self.own:
+            context.send("by-place", message.key, message.value.decode())
+            return
+        count = (self.counts.get(message.key) or 0) + 1
+        self.counts.put(message.key, count)
+        context.send("out", str(count).encode(), message.key.encode())
+"""
 PLACES = 9
 
 
@@ -122,3 +138,32 @@ def test_a_repartition_that_comes_back_is_refused_while_its_topic_has_records(
     assert again.wait(DEADLINE_S) == 1, job.logs()
     assert "has records of an earlier time" in job.logs()
     assert job.counted() == job.sent
+
+
+def test_a_file_with_another_schema_of_the_keys_is_refused(job: StandaloneJob) -> None:
+    """Its bytes would choose other tasks than those that have the state; then it goes on."""
+    code, schema = job.folder / "package" / "user_job.py", job.folder / "package" / "place.avsc"
+    code.write_text(TYPED.replace('"out"', f'"{job.name}-out"'), encoding="utf-8")
+    with job.config.open("a", encoding="utf-8") as file:
+        file.write(
+            "task.repartition.by-place.key.serde=place\n"
+            "serializers.registry.place.class=avro\n"
+            "serializers.registry.place.schema.file=place.avsc\n"
+        )
+    schema.write_text('"string"', encoding="utf-8")
+    visit(job, 90)
+    one = job.processor("one")
+    job.until_counted()
+    job.stop(one)
+    visit(job, 90)
+    schema.write_text('["null", "string"]', encoding="utf-8")
+    one = job.processor("one")
+    rule = "_by-place' were written by avro"
+    job.until(lambda: rule in job.logs())
+    one.terminate()
+    one.wait(DEADLINE_S)
+    assert "serializers.registry.place.schema.file = 'avro " in job.logs()
+    schema.write_text('"string"', encoding="utf-8")
+    one = job.processor("one")
+    job.until_counted()
+    job.stop(one)

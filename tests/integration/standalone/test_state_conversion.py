@@ -88,10 +88,12 @@ def job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[Stan
         yield made
 
 
-def deploy(job: StandaloneJob, number: str) -> None:
-    """The code counts in this type."""
+def deploy(job: StandaloneJob, number: str, wide: str = "int") -> None:
+    """The code counts in this type; ``wide``: of whole numbers in Avro."""
     package = job.folder / "package"
-    fields = [{"name": name, "type": kind} for name, kind in _FIELDS[number]]
+    fields = [
+        {"name": name, "type": wide if kind == "int" else kind} for name, kind in _FIELDS[number]
+    ]
     schema = {"type": "record", "name": "Count", "fields": fields}
     code = _CODE.replace("NUMBER", number).replace('"out"', f'"{job.name}-out"')
     if number == "int":
@@ -201,3 +203,25 @@ def test_a_store_is_converted_although_the_command_is_killed(job: StandaloneJob)
     send(job)
     job.until_counted()
     job.stop(running[1])
+
+
+def test_a_wider_type_is_admitted_without_yarn(job: StandaloneJob) -> None:
+    """No value is rewritten; the former code is refused from the first new value on."""
+    deploy(job, "int")
+    send(job)
+    one = job.processor("one", "one")
+    job.until_counted()
+    job.stop(one)
+    deploy(job, "int", "long")
+    is_refused(job, "one", "off YARN by homeport state convert")
+    before = len(committed(job.servers, f"{job.name}-changelog", PARTITIONS))
+    done = job.tool("state", "convert", "counts", environment=own_code(job))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("are admitted, the others stay\n")
+    assert len(committed(job.servers, f"{job.name}-changelog", PARTITIONS)) == before
+    one = job.processor("one", "one")
+    send(job)
+    job.until_counted()
+    job.stop(one)
+    deploy(job, "int")
+    is_refused(job, "two", "field n: long is no int; set the schema back, rewrite the values")

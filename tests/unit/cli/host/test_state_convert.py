@@ -19,7 +19,7 @@ from small_jobs import KEYS, LOGGED, store_keys
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.cli.host import state_convert
-from homeport.cli.host.state_convert import Function, Rewriting, StoreChange, Writer, convert
+from homeport.cli.host.state_convert import Function, Rewriting, StoreChange, Writer, admit, convert
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, StoreError, WireError
 from homeport.config.settings.serde_names import SchemaSerde, serde_name
@@ -29,7 +29,11 @@ from homeport.container.classes import load_serde
 from homeport.container.progress.restore import ChangelogTopic, OffsetRange
 from homeport.container.progress.topic_rules import TopicRules
 from homeport.container.serde.evolution.marked_avro import marked_avro
-from homeport.container.serde.evolution.readable import StoreSerdes, require_readable
+from homeport.container.serde.evolution.readable import (
+    StoreSerdes,
+    require_admitted,
+    require_readable,
+)
 from homeport.container.serde.forms import form_of, forms_of, shown
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -467,6 +471,29 @@ def test_what_was_begun_is_finished_with_the_code_that_it_began_with() -> None:
     kafka.stream.catch_up()
     with pytest.raises(ConfigError, match="finish it by run-job --reset-state"):
         _convert(kafka, _config(C))
+
+
+def test_a_schema_that_reads_all_values_is_admitted_and_they_stay() -> None:
+    """A container has it then, though the former code does not read what it writes."""
+    wide = _record(("n", "long"), ("m", "long"), default=7)
+    kafka = _filled()
+    serdes = StoreSerdes("s", "bytes", _serde(wide))
+    rule = "the code that runs, .* off YARN by homeport state convert"
+    with pytest.raises(ConfigError, match=rule):
+        require_admitted(serdes, StateFactManager(kafka.stream).schemas()[str(LOG)])
+    length = len(kafka.stream.log)
+    would = admit(_change(kafka, _config(wide)), kafka.stream, dry_run=True)
+    assert (str(would).endswith(" would be admitted, the others stay"), would.is_done) == (
+        True,
+        False,
+    )
+    assert len(kafka.stream.log) == length
+    done = admit(_change(kafka, _config(wide)), kafka.stream, dry_run=False)
+    assert (str(done).endswith(" are admitted, the others stay"), done.is_admitted) == (True, True)
+    kafka.stream.catch_up()
+    require_admitted(serdes, StateFactManager(kafka.stream).schemas()[str(LOG)])
+    with pytest.raises(ConfigError, match="rewrite the values by homeport state convert"):
+        admit(_change(kafka, _config(C)), kafka.stream, dry_run=False)
 
 
 def test_keys_are_not_converted() -> None:

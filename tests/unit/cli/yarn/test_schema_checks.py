@@ -22,9 +22,9 @@ from homeport.cli.yarn.upgrade_command import _Asked, _checked
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.config.settings.serde_names import SchemaSerde
-from homeport.container.serde.forms import forms_of, reading_of
+from homeport.container.serde.forms import form_of, forms_of, reading_of
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.metadata.state_facts import StateFactManager
+from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms, StoreSchemas
 
 if TYPE_CHECKING:
     from homeport.appmaster.environment.job_python import JobPython
@@ -132,3 +132,25 @@ def test_an_upgrade_whose_code_has_no_way_back_is_refused_at_its_beginning(
         upgraded(_schema(("n", "long")))
     with pytest.raises(HomeportError, match="field n: it is missing in older values"):
         upgraded(_schema(("m", "int"), default=0))
+
+
+def test_run_job_refuses_another_schema_of_a_repartitions_keys(
+    tmp_path: Path, stream: InMemoryCoordinatorStream
+) -> None:
+    """It would be read as a value of a store, and is no key of the repartition."""
+    own = {"task.repartition.by-n": "2", "task.repartition.by-n.key.serde": "rec"}
+    form = form_of(SchemaSerde("avro", "rec", A), is_key=True)
+    topic = "kafka.__homeport_repartition_j_1_by-n"
+    written = {topic: StoreSchemas(StoreForms(form, "bytes"))}
+    schemas = {**StateFactManager(stream).schemas(), **written}
+
+    def checked(schema: str) -> None:
+        python = cast("JobPython", None)  # as the program runs here
+        folder = _package(tmp_path, schema)
+        preflight.check_classes(CONFIG.merged(own), python, folder, str, schemas)
+
+    checked(A)
+    with pytest.raises(
+        HomeportError, match=r"_by-n' were written by avro .*another repa"
+    ):
+        checked(_schema(("n", "long")))

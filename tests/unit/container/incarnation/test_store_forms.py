@@ -178,7 +178,7 @@ def test_a_former_release_refuses_values_that_the_first_schema_does_not_read(
 
 
 def test_of_two_schemas_at_the_very_first_start_one_is_refused(tmp_path: Path) -> None:
-    """Whoever writes first, whoever dies: no container overwrites what another has begun with.
+    """No container overwrites what another has begun with, in whatever order they write.
 
     Each has read the stream while it was empty. A schema that reads the other's is refused too.
     """
@@ -216,3 +216,41 @@ def test_a_store_that_was_begun_meanwhile_is_judged_as_any(tmp_path: Path) -> No
         ConfigError, match=r"stores\.s\.key\.serde = 'bytes': the keys of store 's' are"
     ):
         require_first(store, StoreForms("long", "json"))
+
+
+def _repartitioned(schema: object, **more: str) -> ContainerJob:
+    own = {"task.repartition.by-n": "2", "task.repartition.by-n.key.serde": "rec", SCHEMA: ""}
+    return job_of({**KEYS, **more, **own, SCHEMA: json.dumps(schema)})
+
+
+def test_keys_of_a_repartition_keep_their_bytes_as_those_of_a_store_do(tmp_path: Path) -> None:
+    """They choose the task that has the state of each; the schema of its values may change."""
+    stream = InMemoryCoordinatorStream()
+    storage = storage_of(tmp_path, Log(), CONFIG)
+    same = {"stores.s.msg.serde": "string"}
+    require_forms(stream, _repartitioned("int", **same), storage)
+    assert storage.forms == {"s": ("bytes", "string")}
+    stream.catch_up()
+    require_forms(stream, _repartitioned("int", **same), storage)
+    rule = (
+        "serializers.registry.rec.schema = 'avro .*': the keys of repartition topic "
+        "'__homeport_repartition_j_1_by-n' were written by avro .*, and keys keep their bytes; "
+        "int is no string; set the schema back, keep the new keys in another repartition and store"
+    )
+    with pytest.raises(ConfigError, match=rule):
+        require_forms(stream, _repartitioned("string", **same), storage)
+    own = {"task.repartition.by-n.key.serde": "long"}
+    with pytest.raises(ConfigError, match=r"key\.serde = 'long': the keys of repartition topic"):
+        require_forms(stream, job_of({**_repartitioned("int", **same).config, **own}), storage)
+
+
+def test_without_state_no_task_has_any_key(tmp_path: Path) -> None:
+    """Then nothing is written down."""
+    stream = InMemoryCoordinatorStream()
+    require_forms(
+        stream,
+        _repartitioned("int", **{"stores.s.changelog": ""}),
+        storage_of(tmp_path, Log(), CONFIG),
+    )
+    stream.catch_up()
+    assert StateFactManager(stream).forms() == {}
