@@ -26,6 +26,9 @@ from homeport.container.api import BatchTask
 SCHEMA = json.loads(Path(__file__).with_name("count.avsc").read_text())
 EMPTY = {field["name"]: 0 for field in SCHEMA["fields"]}
 
+def with_unit(value):
+    return {**value, "unit": 5}
+
 class Evolving(BatchTask):
     def init(self, context):
         self.store, self.changed = context.store("counts"), {}
@@ -138,6 +141,7 @@ def test_an_upgrade_gives_values_a_field_and_its_way_back_takes_it(
     assert marked == {True, False}
     job.kill()
     _widens(job, tmp_path / "wide", first)
+    _converts(job, package(job, tmp_path, "units", ("n", "long", None), ("unit", "int", None)))
 
 
 def _widens(job: Job, wide: Path, first: Path) -> None:
@@ -156,6 +160,29 @@ def _widens(job: Job, wide: Path, first: Path) -> None:
     assert "the values of store 'counts' were written by avro" in refused.stderr
     rule = "; field n: long is no int; set the schema back, rewrite the values by homeport state"
     assert rule in refused.stderr
+
+
+def _converts(job: Job, units: Path) -> None:
+    """The stopped job gets a field without a default, by a function; each host restores it."""
+    job.values["yarn.package.path"] = str(units)
+    refused = job.call("run")
+    assert refused.returncode == 1
+    assert "rewrite the values by homeport state convert" in refused.stderr
+    words = ("state", "convert", "counts", "--with=evolving:with_unit", "--json")
+    done = job.operator(*words, limit_s=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["converted"] == KEYS
+    job.run()
+    job.wait_until_running()
+    running = job.operator(*words, limit_s=240)
+    assert running.returncode == 1
+    assert f"runs already as {job.application_id}" in running.stderr
+    job.produce(KEYS)
+    _is_exact(job)
+    assert all(sent[-1]["unit"] == 5 for sent in values(job).values())
+    _kill_a_container(job)
+    job.judge_history()
+    job.kill()
 
 
 def _is_exact(job: Job) -> None:
