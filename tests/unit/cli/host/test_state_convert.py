@@ -21,7 +21,7 @@ from stream_in_memory import InMemoryCoordinatorStream
 from homeport.cli.host import state_convert
 from homeport.cli.host.state_convert import Function, Rewriting, StoreChange, Writer, admit, convert
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError, HomeportError, StoreError, WireError
+from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.settings.serde_names import SchemaSerde, serde_name
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.system_stream import SystemStream
@@ -34,15 +34,12 @@ from homeport.container.serde.evolution.readable import (
     require_admitted,
     require_readable,
 )
-from homeport.container.serde.forms import form_of, forms_of, shown
+from homeport.container.serde.forms import form_of, forms_of
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-    MessageType,
-)
-from homeport.job_coordinator.metadata.state_conversion import Conversion, ConversionManager
+from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.metadata.state_conversion import ConversionManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
@@ -577,32 +574,6 @@ def test_the_former_serde_is_named_where_what_is_recorded_does_not_read() -> Non
     config = _config(C, **{**old, "serializers.registry.old.schema": _text(B)})
     _convert(kafka, config, former="old")
     _require_whole(kafka)
-
-
-def test_many_partitions_have_their_ends_in_several_records() -> None:
-    """A damaged one stops: values would be converted twice."""
-    stream = InMemoryCoordinatorStream()
-    manager = ConversionManager(stream)
-    assert manager.read() is None
-    ends = {number: number * 2**40 for number in range(300)}
-    manager.write(Conversion(str(LOG), shown(form_of(_serde(C))), ends))
-    assert [message.key for message in stream.catch_up()][1:] == [
-        "converted-behind 0",
-        "converted-behind 256",
-    ]
-    found = manager.read()
-    assert found is not None
-    assert found.ends == ends
-    kind = MessageType.SET_STATE_FACT
-    stream.write([CoordinatorStreamMessage(kind, "converted-behind 0", {"0": "x"})])
-    stream.catch_up()
-    with pytest.raises(WireError, match="are no partition and its end"):
-        manager.read()
-    other = CoordinatorStreamMessage(kind, "converting kafka.other", {"msg": "avro 1"})
-    stream.write([wire.tombstone(kind, "converted-behind 0"), other])
-    stream.catch_up()
-    with pytest.raises(WireError, match="or not alone"):
-        manager.read()
 
 
 def test_the_values_of_a_partition_are_on_the_disk_meanwhile() -> None:
