@@ -77,6 +77,7 @@ from homeport.job_coordinator.http.pinned_tls import url_at
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.topics import InputTopicManager
@@ -363,6 +364,8 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
             running, now_ms = job_models.model.config, wall_ms()
             stream.write(messages_of_a_new_run(stream, container.application_id, running, now_ms))
             stream.write(UpgradeManager(stream).messages_of_a_new_run(container.application_id))
+            # Not by run-job: where that fails, the next one is judged by them once more.
+            JobPackageManager(stream).forget()
         places = (container, stream, resources, job_models)
         return asyncio.run(serve(Taken(*places, published, url, heartbeat, found)))
 

@@ -56,7 +56,6 @@ from homeport.job_coordinator.kafka.output_topics import create_outputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec, topics_of
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import RetryManager
 from homeport.job_coordinator.metadata.state_facts import StoreSchemas
 from homeport.job_coordinator.metadata.state_reset import OPTION
@@ -200,8 +199,6 @@ def submit_once(
                 ConfigManager(store).replace(config, SOURCE)
             else:
                 reset(number, store)
-            # Those of an upgrade of an earlier deployment: none is wanted by this one.
-            JobPackageManager(store).forget()
             if created := create_outputs(config, store):
                 note(f"created: {', '.join(created)}")
             submission = Submission(
