@@ -6,6 +6,7 @@ import urllib.error
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from yarn_jobs import TASK, Job, wait_for
@@ -35,7 +36,7 @@ def stream_of(job: Job) -> Iterator[CoordinatorStreamStore]:
 
 @pytest.mark.long
 def test_a_package_goes_through_the_stream_and_the_am_to_a_container(
-    make_job: Callable[[str], Job],
+    make_job: Callable[[str], Job], tmp_path: Path
 ) -> None:
     """It runs the new code, exactly; only the job's token shows it; a deployment forgets it."""
     job = make_job("package-travels")
@@ -64,6 +65,9 @@ def test_a_package_goes_through_the_stream_and_the_am_to_a_container(
     assert job.kill() == f"stopped {job.application_id} in order"
     with stream_of(job) as stream:
         assert JobPackageManager(stream).names() == (NAME,)
+    archive = tmp_path / "new.zip"
+    archive.write_bytes(PACKAGE)
+    job.values["yarn.package.path"] = str(archive)  # as run-job requires
     job.run()
     job.settled()
     with stream_of(job) as stream:
