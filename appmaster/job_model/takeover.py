@@ -89,6 +89,11 @@ def take_rank(stream: CoordinatorStream, rank: Rank, fence: Callable[[Rank], Non
     stream.catch_up()
 
 
+def require_highest(stream: CoordinatorStream, rank: Rank) -> None:
+    """Require that no higher rank has taken the job over; ``stream`` and errors as above."""
+    _lower_ranks(EpochManager(stream), rank)
+
+
 def _lower_ranks(epochs: EpochManager, rank: Rank) -> tuple[Rank, ...]:
     last = epochs.read_am_epoch()
     if last is None:

@@ -10,14 +10,16 @@ from confluent_kafka import Consumer, TopicPartition
 from job_configs import job_config, kafka_system
 from yarn_jobs import PARTITIONS, Job
 
-from homeport.cli.yarn.state_reset import check_topics, state_topics
+from homeport.appmaster.job_model.takeover import OutrankedError
+from homeport.cli.yarn.state_reset import check_topics, state_topics, taking_over
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.settings.sections import SystemConfig
+from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
+from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 
 GROUPER = "job.systemstreampartition.grouper.factory"
@@ -164,6 +166,22 @@ def test_a_reset_that_was_cut_short_is_finished_first(make_job: Callable[[str], 
         assert len(stream.latest(MessageType.SET_CHANGELOG)) == PARTITIONS
     job.kill()
     job.judge_history()
+
+
+@pytest.mark.parametrize("phase", [ResetPhase.BEGUN, ResetPhase.CONVERTING, ResetPhase.DELETING])
+def test_what_was_overtaken_before_it_began_changes_nothing(kafka: str, phase: ResetPhase) -> None:
+    """A command that stood still behind its claim, while the next one did all, and the job runs."""
+    config = job_config(kafka)
+    TopicAdmin(kafka_system(kafka)).ensure(coordinator_topic_spec(JobConfig.of(config)))
+    done = StateReset(2, ResetPhase.FINISHED)
+    with taking_over(config, Rank(2, "other", 0), StateReset(2, phase)) as (stream, _):
+        StateResetManager(stream).write(done)
+    late = Rank(1, "late", 0)
+    with pytest.raises(OutrankedError), taking_over(config, late, StateReset(1, phase)):
+        pytest.fail("it was overtaken")
+    with CoordinatorStreamStore.of(config, source="test") as store:
+        store.bootstrap()
+        assert StateResetManager(store).read() == done
 
 
 @pytest.mark.parametrize(

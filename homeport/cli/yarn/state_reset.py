@@ -18,7 +18,7 @@ The directories of the old state are known by their changelog's topic id (STORE-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 
-from homeport.appmaster.job_model.takeover import outrank, stream_of
+from homeport.appmaster.job_model.takeover import outrank, require_highest, stream_of
 from homeport.appmaster.lease.fencing import fence_conversion, fence_everybody
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -111,6 +111,7 @@ def taking_over(
         stream.fence()
         stream.bootstrap()
         before = with_own_places(ConfigManager(stream).read(), config)
+        require_highest(stream, rank)  # what it has begun would stay in the stream
         permitted_incarnations(stream)  # a record that cannot be read is reported before all else
         StateResetManager(stream).write(begun)
         outrank(config, stream, rank)
