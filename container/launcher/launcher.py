@@ -37,7 +37,7 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -565,8 +565,8 @@ def _parts(incarnation: Incarnation) -> tuple[str, int]:
     return incarnation.processor_id, incarnation.epoch
 
 
-def main() -> int:
-    """Run the launcher of this YARN container."""
+def main(words: Sequence[str] = ()) -> int:
+    """Run the launcher of this YARN container; ``words``: of its command line."""
     logs.begin(sys.stdout, os.environ)
     try:
         settings = LauncherSettings.from_environment(os.environ)
@@ -585,11 +585,11 @@ def main() -> int:
             settings.host,
             settings.coordinator_url,
         )
-        return Launcher(settings, client, history, handed=Handed.read(sys.argv)).run()
+        return Launcher(settings, client, history, handed=Handed.read(words)).run()
     except (HomeportError, OSError) as e:
         log.error("launcher failed: %s", e)  # noqa: TRY400 - one line says it all
         return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv))
