@@ -67,9 +67,15 @@ def _versioned(folder: Path, version: str) -> Installation:
 
 
 @pytest.fixture
-def job(cluster: LocalUnderTest, tmp_path: Path, first: Installation) -> Iterator[VersionedJob]:
-    """Two containers with standbys run in the first environment; killed at the end."""
-    made = VersionedJob(cluster, tmp_path, "environments")
+def job(
+    cluster: LocalUnderTest, tmp_path: Path, first: Installation, request: pytest.FixtureRequest
+) -> Iterator[VersionedJob]:
+    """Two containers with standbys run in the first environment; killed at the end.
+
+    Each test has its own topics.
+    """
+    name = "-".join(request.node.name.split("_")[-2:])
+    made = VersionedJob(cluster, tmp_path, f"environments-{name}")
     made.values |= {"job.container.count": "2", "task.commit.ms": "500", **hot_standby()}
     made.uses(first)
     made.begin(KEYS)
