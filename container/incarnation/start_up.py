@@ -126,7 +126,7 @@ def require_forms(
 def _facts_of(
     facts: StateFactManager, stores: Mapping[str, StoreSerdes], storage: ContainerStorage
 ) -> list[CoordinatorStreamMessage]:
-    """Return the records of what a container is about to write, as of ``require_forms``."""
+    """Return the records that a container will write, as of ``require_forms``."""
     known = facts.schemas()
     messages: list[CoordinatorStreamMessage] = []
     first: dict[str, StoreForms] = {}

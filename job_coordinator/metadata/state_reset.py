@@ -122,7 +122,7 @@ class StateResetManager(RecordManager):
                 CONVERT,
                 last.phase.value,
                 "a conversion of a store's values was begun and not finished, and nothing starts "
-                "on values of which some are converted",
+                "while only some values are converted",
                 f"finish it by homeport {CONVERT}, or begin from nothing by run-job {OPTION}",
             )
         if last is not None and last.phase is not ResetPhase.FINISHED:

@@ -51,7 +51,7 @@ class AmEnvironment:
         self._own = own_place(variables)
 
     async def run(self) -> None:
-        """Watch for ever; EnvironmentChangedError: the next driver is to have another one."""
+        """Watch for ever; EnvironmentChangedError: the next driver needs another one."""
         judged: tuple[str | None] | None = None
         while True:
             left = self._left()

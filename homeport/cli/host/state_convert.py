@@ -360,9 +360,9 @@ def convert(
 
     Order: each step is safe to be done again, as a command that is killed leaves the rest to the
     next one. (1) All values are converted without being written: what the function raises for
-    one of them is raised before anything is changed. (2) The stream says that a conversion has
-    begun, and nothing starts; nothing else can commit. (3) It says where the partitions end.
-    (4) New values are appended behind these ends. (5) In one transaction it says what the values
+    one of them is raised before anything is changed. (2) The stream records that a conversion has
+    begun, and nothing starts; nothing else can commit. (3) It records where the partitions end.
+    (4) New values are appended behind these ends. (5) One transaction records what the values
     are now, and that the job may start.
 
     ``stream``: read to its head. ConfigError: another conversion, or a reset, is unfinished; or

@@ -242,7 +242,7 @@ def order_back(state: UpgradeState | None, orders: UpgradeOrders) -> UpgradeOrde
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the job is to have.
+    """The parts of the job that change.
 
     ``package``: None: the code stays. ``environment``: None: that stays. ``may_upload``: whether
     an archive may go to the cluster's file system; else its name here stands for it.

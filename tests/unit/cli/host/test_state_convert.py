@@ -334,7 +334,7 @@ def _ends_are_taken_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def _facts_come_first(patch: pytest.MonkeyPatch) -> None:
-    """The stream says that all is done, and then it is."""
+    """The stream has the record that all is done, and then it is."""
     run, late = Rewriting.run, list[Callable[[], None]]()
 
     def later(self: Rewriting, writer: Writer | None) -> None:

@@ -80,7 +80,7 @@ def test_nothing_starts_before_a_conversion_has_finished(stream: InMemoryCoordin
         manager.require_finished()
     assert str(caught.value) == (
         "state convert = 'converting': a conversion of a store's values was begun and not "
-        "finished, and nothing starts on values of which some are converted; finish it by homeport "
+        "finished, and nothing starts while only some values are converted; finish it by homeport "
         "state convert, or begin from nothing by run-job --reset-state"
     )
 
