@@ -221,7 +221,7 @@ class TopicAdmin:
         else:
             created = True
         _MADE[self._system.cluster, spec.name] = time.monotonic()
-        self._await_in_metadata(spec.name, spec.partitions)
+        self._await_in_metadata(spec.name)
         self.validate(spec.name, spec.partitions, spec.cleanup_policy)
         return created
 
