@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import queue
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -160,9 +162,14 @@ def test_the_history_lists_what_a_standby_has_fenced(
 def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Safety I3: the own id is initialised once every earlier incarnation is fenced."""
+    """Safety I3: the own id is initialised once every earlier incarnation is fenced.
+
+    A thread looks for what those have left hanging.
+    """
     steps: list[str] = []
+    looked_for: queue.SimpleQueue[AbstractSet[str]] = queue.SimpleQueue()
     monkeypatch.setattr(start_up, "fence", lambda _, id_: steps.append(id_))
+    monkeypatch.setattr(start_up, "end_of_fenced", lambda _, ids, __: looked_for.put(ids))
 
     class Producer:
         def __init__(self, _system: SystemConfig, id_: str) -> None:
@@ -177,6 +184,7 @@ def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
     start_up.fence_and_begin(context_in(tmp_path, job, Permit(own, 7, earlier)))
     assert sorted(steps[:-1]) == sorted(job.transactional_id(i) for i in earlier)
     assert steps[-1] == f"initialised {job.transactional_id(own)}"
+    assert looked_for.get(timeout=60) == {job.transactional_id(i) for i in earlier}
 
 
 class _Inputs:
