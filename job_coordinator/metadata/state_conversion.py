@@ -34,7 +34,7 @@ _IN_A_RECORD = 256
 
 @dataclass(frozen=True)
 class Conversion:
-    """A conversion that was begun: of which changelog, and the form of its new values, in brief.
+    """A conversion that was begun: its changelog, and the form of its new values, in brief.
 
     ``ends`` {partition: its end at the beginning}: values behind it are converted, no others.
     """

@@ -29,7 +29,7 @@ from homeport.appmaster.environment.tree import Machine
 
 _WATCH_MS, _LONG_WATCH_MS = 1_000, 5_000
 _RUNS = "    code, cause = _run_all("
-"""Of the runner: what runs an incarnation, with its permit."""
+"""The arguments of the runner, which runs an incarnation with its permit."""
 _FAILS = "    orders.next_permit()\n    raise ValueError('a bug of this version')\n" + _RUNS
 
 

@@ -240,6 +240,7 @@ def test_children_go_on_in_the_environment_that_the_driver_wants(
         "beats.report_ended()\n"
         "os._exit(0)\n"
     )
+    # It serves until the supervisor kills it.
     keeper = "import time\nPath(f'keeper-{beats.starts}').touch()\nwhile True: time.sleep(60)\n"
     programs = (
         f"s.PROGRAMS = {{'keeper': (sys.executable, '-c', {_PROGRAM + keeper!r}),"

@@ -16,6 +16,7 @@ from homeport.job_coordinator.model.job_package import contents_of
 from homeport.job_coordinator.python_environment import make_ready, own_place
 
 _POLL_S = 0.5
+"""How often the package that the last upgrade has left is compared; nothing signals its change."""
 _MODULES = (
     "homeport.appmaster.programs.application_master, homeport.appmaster.programs.lease_keeper"
 )

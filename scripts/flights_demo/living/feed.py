@@ -19,7 +19,7 @@ from producer import new_producer
 
 Flight = Mapping[str, Any]
 _CHUNK = 10
-"""Of flights, between two looks at the pace."""
+"""Flights between two looks at the pace."""
 _LIMIT_S = 120
 
 

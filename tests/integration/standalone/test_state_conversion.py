@@ -37,7 +37,7 @@ def count_of(value):
     CALLS.append(value)
     if (HERE / "stand-at").exists() and len(CALLS) == int((HERE / "stand-at").read_text()):
         (HERE / "stands").touch()
-        sleep(600)
+        sleep(600)  # until the test kills the command
     return {"n": str(value["n"]), "twice": 2 * value["n"]}
 
 def seen_of(value):
@@ -126,7 +126,7 @@ def convert(job: StandaloneJob, store: str, *more: str) -> subprocess.CompletedP
 
 
 def counts_of(done: subprocess.CompletedProcess[str]) -> tuple[int, int, bool]:
-    """What it says of values: converted, earlier, and whether it was done."""
+    """Return its counts: values converted, converted earlier, and whether it was done."""
     assert done.returncode == 0, done.stderr
     require_promised(("state", "convert"), done.stdout)
     found = json.loads(done.stdout)
@@ -134,7 +134,7 @@ def counts_of(done: subprocess.CompletedProcess[str]) -> tuple[int, int, bool]:
 
 
 def is_refused(job: StandaloneJob, name: str, line: str) -> None:
-    """A processor says so, and counts nothing."""
+    """A processor reports it, and counts nothing."""
     process = job.processor(name, name)
     job.until(lambda: line in job.logs())
     process.send_signal(signal.SIGTERM)

@@ -67,7 +67,7 @@ def test_archives_are_named_by_their_content() -> None:
 
 
 def test_what_does_not_start_is_refused_in_one_line(tmp_path: Path) -> None:
-    """Missing, or without homeport; the last line of what it has written says why."""
+    """Missing, or without homeport; its last line has the reason."""
     make_ready(None, "os", HOMEPORT)
     make_ready(sys.executable, "os", HOMEPORT)
     missing = str(tmp_path / "none")

@@ -71,7 +71,7 @@ def test_late_flights_count_from_the_second_edition_on(by_first: int, late: int)
 
 
 def test_the_last_output_without_the_field_ends_the_first_edition() -> None:
-    """Of each plane; an older output after a newer one is a fault."""
+    """Each plane is compared; an older output after a newer one is a fault."""
     outputs = [_output(flights=4), _output(flights=6), _output(flights=9, late=1)]
     assert by_first_edition(outputs) == ({"N1": 6}, [])
     outputs.append(_output(flights=10))

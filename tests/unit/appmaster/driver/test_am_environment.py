@@ -93,7 +93,7 @@ def test_the_next_driver_runs_in_what_the_upgrade_has_left(
 def test_what_cannot_be_had_leaves_the_am_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The status says why, once."""
+    """The status has the reason, once."""
 
     def refused(*_: object) -> None:
         raise HomeportError("environment /new/python: no such file")

@@ -38,7 +38,7 @@ def _written(stream: InMemoryCoordinatorStream, config: Config) -> int:
 
 
 def test_what_came_live_is_recorded_until_it_is_the_submissions_again() -> None:
-    """Once for each change, without secrets, which have the stream's value; none says nothing."""
+    """Once for each change; secrets are left out, which have the value of the stream."""
     stream = InMemoryCoordinatorStream()
     assert _written(stream, _SUBMITTED) == 0
     assert in_force(_SUBMITTED, stream) == _SUBMITTED

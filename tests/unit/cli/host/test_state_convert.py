@@ -513,7 +513,7 @@ def _json_config(schema: str, **more: str) -> Config:
 
 
 def test_objects_of_json_come_as_they_are(code: ModuleType) -> None:
-    """With a schema, or of a class of which the job has no more than its name."""
+    """With a schema, or with a class that the job has by its name alone."""
     kafka = Kafka({0: [(b"a", b'{"n":1}')]})
     _has_run(kafka, _json_config("n INT"))
     vars(code)["text"] = lambda value: {"n": str(value["n"])}

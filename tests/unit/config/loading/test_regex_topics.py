@@ -31,7 +31,7 @@ def _streams(*names: str) -> list[SystemStream]:
 
 
 def test_new_is_what_matches_and_is_no_input_yet() -> None:
-    """Of each rewriter by expression, in order; broadcast inputs are inputs, too."""
+    """Each rewriter by expression adds its topics, in order; broadcast inputs are inputs, too."""
     topics = {"k": ("a", "a-set", "a-all", "a-new", "c", "__a"), "l": ("c", "a")}
     found = new_inputs(_CONFIG, lambda _, system: topics[system])
     assert list(found) == _streams("k.a-new", "k.a-set", "l.c")

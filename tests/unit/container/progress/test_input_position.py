@@ -105,7 +105,7 @@ STARTS = dict.fromkeys(TIERS, 0)
 ONE, OTHER = TaskName("Partition 0"), TaskName("Partition 1")
 READERS = {TABLE0: {ONE}, TABLE1: {OTHER}, HIGH: {ONE}, LOW: {OTHER}}
 SCHEDULE = InputSchedule(TIERS, READERS, frozenset())
-"""Of two tasks; ``replace(..., stored=...)`` makes the tables adjunct stores."""
+"""Tables of two tasks; ``replace(..., stored=...)`` makes the tables adjunct stores."""
 
 
 @pytest.mark.parametrize(

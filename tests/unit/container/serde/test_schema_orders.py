@@ -102,7 +102,7 @@ def search(folder: Path) -> int:
 
 
 def test_a_container_reads_each_value_or_is_refused(tmp_path: Path) -> None:
-    """Of 512 orders of three containers, most of which have one that runs."""
+    """In most of the 512 orders of three containers, one runs."""
     assert search(tmp_path) > 700
 
 
