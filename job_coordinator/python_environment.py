@@ -25,7 +25,7 @@ OWN_VARIABLE = "HOMEPORT_PYTHON"
 """The environment of this process; missing or empty: the submission's."""
 SUBMITTED_VARIABLE = "HOMEPORT_SUBMITTED_PYTHON"
 """The submission's interpreter on this host, for the way back."""
-ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
+_ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _FOLDER = "homeport-environments"
 _START_LIMIT_S = 120.0
 _FETCH_LIMIT_S = 1800.0
@@ -62,7 +62,7 @@ def words_for(place: str | None, environment: Mapping[str, str]) -> list[str]:
 
 def is_archive(place: str) -> bool:
     """Return whether it is an archive of ``homeport pack``, not an interpreter."""
-    return place.endswith(ARCHIVE_SUFFIXES)
+    return place.endswith(_ARCHIVE_SUFFIXES)
 
 
 def is_same(place: str, other: str) -> bool:

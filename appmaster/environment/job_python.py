@@ -24,8 +24,8 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import YarnConfig
 from homeport.job_coordinator.own_folders import cache_folder
+from homeport.job_coordinator.python_environment import is_archive
 
-_ARCHIVE_SUFFIXES = (".tar.gz", ".tgz")
 _REMEDY = "let it name an archive that `homeport pack` has made"
 _KEY = keys.YARN_PYTHON_ARCHIVE.name
 
@@ -161,7 +161,7 @@ def _start() -> str:
 
 
 def _require_suffix(value: str) -> None:
-    if not value.endswith(_ARCHIVE_SUFFIXES):
+    if not is_archive(value):
         raise ConfigError(_KEY, value, "it must be a .tar.gz or .tgz", _REMEDY)
 
 
