@@ -225,7 +225,7 @@ YARN_KERBEROS_KEYTAB = TextKey(
 )
 YARN_AM_TRACKING_URL = TextKey(
     "yarn.am.tracking.url",
-    "URL of the job coordinator; the AM writes it, run-job and the tools read it",
+    "URL of the job coordinator; the AM, or run-local, writes it, and the tools read it",
     liveness=Liveness.LIVE,
 )
 YARN_AM_INPUTS = OwnTextKey(

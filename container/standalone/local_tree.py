@@ -59,7 +59,7 @@ class LocalTree:
     session_timeout_ms = 1000
     last_fault = ""
     url = ""
-    """Where the processor answers HTTP; the folder does not have it."""
+    """Where the processor answers HTTP; the coordinator stream has it, the folder does not."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -129,7 +129,8 @@ class LocalTree:
         if isinstance(record, protocol.Register):
             self._number += 1
             self._save()
-            self._registration = Registration(self._number, record.processor_id, record.location)
+            own = (record.processor_id, record.location, self.url)
+            self._registration = Registration(self._number, *own)
             self._sees(protocol.Registered(self._number))
             if self._plan is not None:
                 self._sees(protocol.PlanSeen(self._plan))

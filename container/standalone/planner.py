@@ -8,7 +8,7 @@ last word on a task's changelog partition.
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -217,10 +217,11 @@ class JobPlanner:
             found = _model(config, stream, before, present(readings.registrations))
             if (line := given_up(before, found)) is not None:
                 _LOG.warning("%s", line)
-            if recorded != config:
+            wanted = with_address(config, readings.registrations)
+            if recorded != wanted:
                 if (other := other_code(recorded, config)) is not None:
                     _LOG.warning("%s", other)
-                ConfigManager(stream).replace(config, _SOURCE)
+                ConfigManager(stream).replace(wanted, _SOURCE)
             stream.write(model_messages(found, stream, has_standby_changelogs=False))
         except Exception:
             self._stream.close()  # whatever it was, the next computation begins with other clients
@@ -269,6 +270,16 @@ def _model(
     containers = {p: c for p, c in model.containers.items() if c.tasks}
     warn_of_missing_standbys(config, containers, {r.location for r in processors})
     return JobModel(config, containers)
+
+
+def with_address(config: Config, registrations: Iterable[Registration]) -> Config:
+    """Return what the stream records: of a job of run-local also where tools find its processor.
+
+    They find the processors of other jobs in ZooKeeper.
+    """
+    is_local = keys.JOB_COORDINATOR_FACTORY.read(config) == LOCAL
+    found = next((r.url for r in registrations if is_local), None)
+    return config if found is None else config.merged({keys.YARN_AM_TRACKING_URL.name: found})
 
 
 def given_up(before: PreviousAssignment, model: JobModel) -> str | None:

@@ -11,7 +11,7 @@ from homeport.cli.options import FromJob, note
 from homeport.config.config import Config, masked
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
-from homeport.config.declarations.standalone_keys import ZOOKEEPER
+from homeport.config.declarations.standalone_keys import LOCAL, ZOOKEEPER
 from homeport.config.errors import (
     ConfigError,
     HomeportError,
@@ -20,6 +20,7 @@ from homeport.config.errors import (
     WireError,
 )
 from homeport.config.settings.sections import JobConfig, SystemConfig
+from homeport.config.settings.standalone_section import coordinator_of
 from homeport.job_coordinator.client_files import TOKEN_VARIABLE, application_secret, read_token
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.http.client import CoordinatorClient
@@ -33,6 +34,8 @@ TIMEOUT_S = 15.0
 _AM_TIMEOUT_S = 5.0
 _TRACKING_URL = keys.YARN_AM_TRACKING_URL.name
 _CERTIFICATE = keys.YARN_AM_CERTIFICATE.name
+_STANDALONE = frozenset({LOCAL, ZOOKEEPER})
+_LOCAL = "homeport run-local"
 
 PLACED_BY_USER = (
     "has no meaning for a standalone job, whose user places its processors",
@@ -48,7 +51,7 @@ CONFIGURED_BY_FILE = (
 class RunningJob:
     """A job whose AM, or leading processor, answers. ``model_version``: in force.
 
-    ``application``: on YARN; of a standalone job a word in its place.
+    ``application``: on YARN; of a standalone job what stands in its place.
     """
 
     client: CoordinatorClient
@@ -167,7 +170,7 @@ def require_running(
         running = running_job(config, store)
     if running is None:
         name = JobConfig.of(config).name
-        if is_standalone(config, store):
+        if coordinator_in(store, config) in _STANDALONE:
             raise UnavailableError(
                 f"the job {name} does not run: no processor of it answers as its leader; homeport "
                 "job-model shows what the coordinator stream has"
@@ -182,11 +185,11 @@ def require_running(
 def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
     """Return the job, if its own AM answers at its last address.
 
-    Of a standalone job the leading processor answers, which ZooKeeper names. NoRightError where
-    it needs a token for reading.
+    Of a standalone job the leading processor answers, which ZooKeeper names, or the stream that of
+    run-local. NoRightError where it needs a token for reading.
     """
-    recorded = ConfigManager(stream).read()
-    if is_standalone(config, stream):
+    recorded, coordinator = ConfigManager(stream).read(), coordinator_in(stream, config)
+    if coordinator == ZOOKEEPER:
         url, certificate = _leader_url(with_own_places(recorded, config).merged(config)), None
     else:
         url, certificate = recorded.get_str(_TRACKING_URL), recorded.get_str(_CERTIFICATE)
@@ -194,7 +197,11 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
         return None
     job = JobConfig.of(config)
     try:
-        client = _client(stream, url, certificate)
+        client = (
+            CoordinatorClient(url, None, _AM_TIMEOUT_S)
+            if coordinator in _STANDALONE
+            else _client(stream, url, certificate)
+        )
         found = client.status().job
     except (NoRightError, ConfigError):
         raise
@@ -202,7 +209,8 @@ def running_job(config: Config, stream: CoordinatorStream) -> RunningJob | None:
         return None
     if (found.name, found.id) != (job.name, job.id) or found.model_version is None:
         return None
-    return RunningJob(client, str(found.application), found.model_version)
+    application = _LOCAL if coordinator == LOCAL else str(found.application)
+    return RunningJob(client, application, found.model_version)
 
 
 def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> CoordinatorClient:
@@ -223,20 +231,24 @@ def _client(stream: CoordinatorStream, url: str, certificate: str | None) -> Coo
     return client
 
 
+def coordinator_in(stream: CoordinatorStream, config: Config) -> str | None:
+    """Return the short name of what runs the job, by its stream, else by its file."""
+    return coordinator_of(ConfigManager(stream).read()) or coordinator_of(config)
+
+
 def is_standalone(config: Config, stream: CoordinatorStream) -> bool:
-    """Return whether processors under ZooKeeper run the job, by its stream, else by its file."""
-    key = keys.JOB_COORDINATOR_FACTORY
-    return (key.read(ConfigManager(stream).read()) or key.read(config)) == ZOOKEEPER
+    """Return whether processors under ZooKeeper run the job."""
+    return coordinator_in(stream, config) == ZOOKEEPER
 
 
 def require_on_yarn(
     config: Config, stream: CoordinatorStream, command: str, rule: tuple[str, str]
 ) -> None:
     """Require that YARN runs the job. ``rule``: why ``command`` needs that, and the remedy."""
-    if is_standalone(config, stream):
+    found = coordinator_in(stream, config)
+    if found in _STANDALONE:
         why, remedy = rule
-        key = keys.JOB_COORDINATOR_FACTORY.name
-        raise ConfigError(key, ZOOKEEPER, f"homeport {command} {why}", remedy)
+        raise keys.JOB_COORDINATOR_FACTORY.error(found, f"homeport {command} {why}", remedy)
 
 
 def _leader_url(config: Config) -> str | None:

@@ -265,8 +265,8 @@ class StoppedJob:
             require_none_registered(self.job.name, self.nodes.read().processors)
         running = running_job(self.config, self.stream)
         if running is not None:
-            remedy = "stop it: run-job --operation=kill, or its processors"
-            raise keys.JOB_NAME.error(self.job.name, f"the job runs: it is {running}", remedy)
+            remedy = "stop it: on YARN by run-job --operation=kill, else its processor by SIGTERM"
+            raise keys.JOB_NAME.error(self.job.name, f"it is {running}", remedy)
 
     def fence_standalone(self) -> None:
         """Keep all incarnations from further commits that ran under ZooKeeper or run-local."""

@@ -289,7 +289,7 @@ def test_a_job_that_runs_is_not_at_rest(cluster: Cluster, monkeypatch: pytest.Mo
     with pytest.raises(ConfigError, match="a migration of the job has begun"):
         moving.require_at_rest()
     monkeypatch.setattr(job, "running_job", lambda *_: "the running job, x at y")
-    with pytest.raises(ConfigError, match="the job runs: it is the running job, x at y"):
+    with pytest.raises(ConfigError, match="it is the running job, x at y; stop it: "):
         end_of().require_at_rest()
     assert cluster.done == []
 

@@ -14,10 +14,11 @@ import pytest
 from jobs_at_hand import application_of, job_at_hand
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.cli.job.job_view import running_job
+from homeport.cli.job.job_view import PLACED_BY_USER, require_on_yarn, running_job
 from homeport.cli.yarn.job import order_shutdown
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
+from homeport.config.declarations.standalone_keys import LOCAL
 from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.client_files import application_secret
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
@@ -25,7 +26,7 @@ from homeport.job_coordinator.metadata.epochs import AmEpoch, Rank, am_epoch_mes
 
 APPLICATION = "application_1_0001"
 FILE = Config({"job.name": "j", "job.id": "1", "job.default.system": "kafka"})
-STATUS = {"job": {"name": "j", "id": "1", "application": APPLICATION, "model_version": 1}}
+JOB: dict[str, object] = {"name": "j", "id": "1", "application": APPLICATION, "model_version": 1}
 
 
 class _Other(BaseHTTPRequestHandler):
@@ -34,7 +35,7 @@ class _Other(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.tokens.extend(self.headers.get_all("Authorization", []))
         proof = {"generation": 0, "certificate": None, "address": "h:1", "proof": "00"}
-        body = json.dumps(proof if "access" in self.path else STATUS).encode()
+        body = json.dumps(proof if "access" in self.path else {"job": JOB}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -94,6 +95,26 @@ def test_tools_show_it_no_operators_token(
     (tmp_path / "tokens" / f"{APPLICATION}.secret").unlink()
     assert running_job(FILE, stream) is not None
     assert _Other.tokens == ["Bearer the-token-of-ada"]
+
+
+def test_a_job_of_run_local_is_found_without_a_token(
+    stream: InMemoryCoordinatorStream, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It gives none, and the stream alone names its server, which may be that of another job."""
+    (tmp_path / "ada").write_text("the-token-of-ada\n")
+    monkeypatch.setenv("HOMEPORT_TOKEN_FILE", str(tmp_path / "ada"))
+    stream.write([wire.set_config(keys.JOB_COORDINATOR_FACTORY.name, LOCAL)])
+    stream.catch_up()
+    found = running_job(FILE, stream)
+    assert found is not None
+    assert str(found) == f"the running job, homeport run-local at {found.client.url}"
+    with pytest.raises(ConfigError, match="= 'local': homeport move has no meaning"):
+        require_on_yarn(FILE, stream, "move", PLACED_BY_USER)
+    for other in (("name", "k"), ("id", "2"), ("model_version", None)):
+        with monkeypatch.context() as patch:
+            patch.setitem(JOB, *other)
+            assert running_job(FILE, stream) is None
+    assert _Other.tokens == []
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff", b"two\nlines", b"a b", "é".encode()])

@@ -24,6 +24,7 @@ from homeport.container.standalone.planner import (
     other_code,
     standbys_before,
     warn_of_missing_standbys,
+    with_address,
 )
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.standby_models import standby_task
@@ -31,7 +32,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskModel
-from homeport.job_coordinator.standalone.plan import Member, Standby
+from homeport.job_coordinator.standalone.plan import Member, Registration, Standby
 from homeport.job_coordinator.standalone.protocol import Computed
 from homeport.job_coordinator.zookeeper.tree import Readings
 
@@ -45,6 +46,18 @@ class _Answers:
         self.found: queue.SimpleQueue[Computed | str] = queue.SimpleQueue()
         self.planned: Callable[[Computed], None] = self.found.put
         self.broken: Callable[[str], None] = self.found.put
+
+
+def test_the_stream_has_the_address_of_run_local_alone() -> None:
+    """ZooKeeper has those of other processors; where a file names one, the true one counts."""
+    key, here = "yarn.am.tracking.url", Registration(1, ProcessorId("0"), Host("h"), "http://h:1/")
+    for config, found in (
+        ({FACTORY: LOCAL}, "http://h:1/"),
+        ({FACTORY: LOCAL, key: "x"}, "http://h:1/"),
+        ({FACTORY: ZOOKEEPER}, None),
+    ):
+        assert with_address(Config(config), [here]).get(key) == found
+    assert with_address(Config({FACTORY: LOCAL}), []).get(key) is None
 
 
 def test_a_version_that_its_machine_has_not_seen_yet_makes_an_order_void() -> None:
