@@ -56,7 +56,7 @@ from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.user_code import user_object
 
-WITH, FROM = "--with", "--from"
+WITH, FROM, NONE_DELETES = "--with", "--from", "--none-deletes"
 _SCRATCH_BYTES = 64 * 1024 * 1024
 _RECORDS, _BYTES = 5_000, 8 << 20
 """Limits of one transaction; one record may exceed the second alone."""
@@ -196,11 +196,14 @@ class StoreChange:
 
 
 class Function:
-    """The function of the job's own that makes new values of former ones."""
+    """The function of the job's own that makes new values of former ones.
 
-    def __init__(self, name: str, change: StoreChange) -> None:
+    ``none_deletes``: whether it may return None, which deletes the key.
+    """
+
+    def __init__(self, name: str, change: StoreChange, *, none_deletes: bool) -> None:
         """Load it from the job's code; ConfigError: it is no function of one value."""
-        self._name = name
+        self._name, self._none_deletes = name, none_deletes
         self._call: Callable[[Any], Any] = user_object(WITH, name)
         fault = fault_of(self._call, name.rpartition(":")[2], ["value"], no_yield="return it")
         if fault is not None:
@@ -225,6 +228,9 @@ class Function:
             made = None if returned is None else self._to_bytes(returned)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - user code may raise anything
             raise self._failed(partition, key, f"{step}: {in_one_line(error)}") from None
+        if made is None and not self._none_deletes:
+            how = f"return the new value, or give {NONE_DELETES}, with which None deletes the key"
+            raise self._failed(partition, key, f"{self._name} returned None: {how}")
         why = rules.refusal(Send("", key, made, partition), 0)
         if why is not None:
             raise self._failed(partition, key, f"what {self._name} returned is too large: {why}")

@@ -66,7 +66,7 @@ app = state_commands.app
         WITH,
         metavar="MODULE:FUNCTION",
         help="Of the job's code: takes a value as the former schema reads it, and returns the one "
-        "for the new schema; None deletes the key. Without it nothing is rewritten: a schema that "
+        "for the new schema. Without it nothing is rewritten: a schema that "
         "reads all values is admitted, though the code that ran last does not read its own.",
     ),
     former=typer.Option(
@@ -75,6 +75,7 @@ app = state_commands.app
         help="The former serde of the values, of serializers.registry: for those that cannot be "
         "read by what the job has recorded, such as Protobuf's.",
     ),
+    none_deletes="Where the function returns None the key goes; without this that is an error.",
     dry_run="Convert all values without writing them, and count.",
 )
 def convert_command(
@@ -83,6 +84,7 @@ def convert_command(
     named: Named,
     function: str | None = None,
     former: str | None = None,
+    none_deletes: bool = False,
     dry_run: bool = False,
     as_json: AsJson = False,
 ) -> None:
@@ -106,7 +108,7 @@ def convert_command(
             if function is None:
                 _print(admit(change, stream, dry_run=dry_run), as_json=as_json)
                 return
-            made = Function(function, change)
+            made = Function(function, change, none_deletes=none_deletes)
             system = SystemConfig.of(config, change.changelog.system)
             with log_readers({system.name: system}, time.sleep) as readers:
                 site = KafkaSite(job, stream, config, change.changelog, readers[system.name])

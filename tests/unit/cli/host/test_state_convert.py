@@ -235,6 +235,7 @@ def code(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         return {"n": "x"}
 
     vars(module).update(to_c=to_c, fails=fails, wrong=lambda value: value, same=lambda v: v)
+    vars(module).update(forgets=lambda value: None if value["n"] == 4 else {"n": "x"})
     vars(module).update(big=lambda _: {"n": "x" * 100}, leaves=lambda _: sys.exit(0))
     vars(module).update(no_function=3, of_two=lambda a, b: (a, b), upper=str.upper)
     monkeypatch.setitem(sys.modules, "own_conversion", module)
@@ -252,7 +253,7 @@ def _convert(
     dry_run: bool = False,
 ) -> state_convert.ShownConversion:
     change = _change(kafka, config, former)
-    function = Function(f"own_conversion:{name}", change)
+    function = Function(f"own_conversion:{name}", change, none_deletes=name == "to_c")
     lines: list[str] = []
     rewriting = Rewriting(function, LOG, {}, kafka, lines.append, lambda: nullcontext(InMemory()))
     return convert(change, kafka.stream, kafka, rewriting, dry_run=dry_run)
@@ -381,13 +382,15 @@ def test_a_value_that_cannot_be_converted_changes_nothing() -> None:
     with pytest.raises(HomeportError, match=line):
         _convert(kafka, _config(C), "wrong")
     of_big = "what own_conversion:big returned is too large: a record of .* the limit of 100 bytes"
-    for name, line in (("big", of_big), ("leaves", "own_conversion:leaves failed: SystemExit")):
+    of_none = "partition 1, key 'k4': own_conversion:forgets returned None: return the new"
+    of_exit = "own_conversion:leaves failed: SystemExit"
+    for name, line in (("big", of_big), ("leaves", of_exit), ("forgets", of_none)):
         with pytest.raises(HomeportError, match=line):
             _convert(kafka, _config(C), name)
     kafka.records[2].append((b"k" * 100, b"\xff" * 20))
     with pytest.raises(HomeportError, match=r"key 'k{1,80}\.\.\.': it is not read by the former"):
         _convert(kafka, _config(C))
-    assert len(kafka.stream.log) == before
+    assert (len(kafka.stream.log), kafka.records[0]) == (before, _filled().records[0])
 
 
 def test_an_earlier_reset_stays_known() -> None:
