@@ -61,6 +61,7 @@ class DriverSettings:
                 "HOMEPORT_HANG_MS": str(task.hang_ms),
                 "HOMEPORT_SHUTDOWN_MS": str(task.shutdown_ms),
                 "HOMEPORT_MEMORY_MB": str(manager.container_memory_mb),
+                "HOMEPORT_CLEAN_AFTER_MS": str(keys.JOB_HOSTS_CLEAN_AFTER_MS.find(config) or 0),
                 # Relative: below the folder for state of the launcher's own host.
                 "HOMEPORT_HISTORY_DIR": str(
                     history_directory(job.history_dir, "", job.directory_name)

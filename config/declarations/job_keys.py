@@ -161,6 +161,13 @@ JOB_HISTORY_MAX_MB = OwnIntKey(
     "quarter is kept for all that is no transaction",
     default=256,
 )
+JOB_HOSTS_CLEAN_AFTER_MS = OwnIntKey(
+    "job.hosts.clean.after.ms",
+    "each launcher removes, at its start and once a day, what homeport clean --all-jobs would "
+    "remove on its host with this age as --older-than; default: none does",
+    # A job that is submitted again, or a container that moves back, finds its state.
+    minimum=3_600_000,
+)
 JOB_HOT_STANDBY_ENABLED = BoolKey(
     "job.hotstandby.enabled",
     "standby containers follow changelogs and inputs of adjunct stores of the active ones",

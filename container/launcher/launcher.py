@@ -48,6 +48,7 @@ from homeport.container.child.process import ChildProcess, permit_of
 from homeport.container.child.running import BeatWatch, RunningChild
 from homeport.container.host.exit_codes import EXIT_TERMINATED
 from homeport.container.host.lease_memory import SpareKind
+from homeport.container.launcher.host_cleaning import HostCleaning
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.packages import JobPackages
 from homeport.container.launcher.renewal import Handed, Renewable
@@ -83,7 +84,7 @@ class LauncherSettings:
 
     ``hang_ms``: how long a child may be silent. ``lost_ms``: how long the AM may be silent until a
     launcher without a child exits. ``memory_mb``: what YARN grants to all processes here; 0: not
-    known.
+    known. ``clean_after_ms``: as of ``HostCleaning``.
     """
 
     coordinator_url: str
@@ -98,6 +99,7 @@ class LauncherSettings:
     lost_ms: int
     shutdown_ms: int
     memory_mb: int
+    clean_after_ms: int
     history_folder: Path | None
     history_max_mb: int
 
@@ -122,6 +124,7 @@ class LauncherSettings:
             lost_ms=_number(environment, "HOMEPORT_LOST_MS", 40_000),
             shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
             memory_mb=_number(environment, "HOMEPORT_MEMORY_MB", 0),
+            clean_after_ms=_number(environment, "HOMEPORT_CLEAN_AFTER_MS", 0),
             history_folder=Path(state).absolute() / history if history else None,
             history_max_mb=_number(environment, "HOMEPORT_HISTORY_MAX_MB", 256),
         )
@@ -204,6 +207,9 @@ class Launcher:
         self._selector.register(self._wake_out, selectors.EVENT_READ)
         self._started = 0
         self._spare = Spare(self._start, self._selector, settings.memory_mb)
+        self._cleaning = HostCleaning(
+            settings.clean_after_ms, settings.memory_mb, settings.token_file
+        )
 
     def run(self) -> int:
         """Run until ordered to exit, signalled, refused, or forsaken; return the exit code.
@@ -222,10 +228,12 @@ class Launcher:
                     return self._leaving
                 self._talk()
                 self._look_after_spare()
+                self._cleaning.look_after()
                 self._wait()
         finally:
             self._kill_child("the launcher ends")
             self._spare.end("the launcher ends")
+            self._cleaning.end("the launcher ends")
             if self._report is not None:
                 self._stop_reporter.of_stopped(self._report)
 
@@ -346,6 +354,7 @@ class Launcher:
         if self._leaving is not None or self._fits(package):
             return None
         self._spare.end("the launcher changes its environment")
+        self._cleaning.end("the launcher changes its environment")
         handed = Handed(package, tuple(self._ended.values()))
         return self._environment.become(self._packages.environment(package), handed)
 
@@ -579,12 +588,8 @@ def main(words: Sequence[str] = ()) -> int:
             history = HistoryWriter(
                 settings.history_folder, "launcher", settings.host, settings.history_max_mb
             )
-        log.info(
-            "launcher of %s on %s, AM %s",
-            settings.resource_id,
-            settings.host,
-            settings.coordinator_url,
-        )
+        own = (settings.resource_id, settings.host, settings.coordinator_url)
+        log.info("launcher of %s on %s, AM %s", *own)
         return Launcher(settings, client, history, handed=Handed.read(words)).run()
     except (HomeportError, OSError) as e:
         log.error("launcher failed: %s", e)  # noqa: TRY400 - one line says it all

@@ -44,6 +44,12 @@ def folders(job: Job) -> list[str]:
     return [n for n in job.cluster.nodes if (job.cluster.state_dir(n) / f"{job.name}-1").exists()]
 
 
+def stores(job: Job) -> set[str]:
+    """Those that have its store: the AM's node has a folder too, for its history."""
+    state_dir = job.cluster.state_dir
+    return {n for n in job.cluster.nodes if (state_dir(n) / f"{job.name}-1" / "counts").exists()}
+
+
 def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     """What the command printed with --json."""
     require_promised(("delete-job",), done.stdout)
@@ -94,6 +100,47 @@ def test_a_job_on_yarn_is_deleted_with_all_that_it_left(make_job: Callable[[str]
     other.produce(300, first=300)
     other.expects(600)
     other.end()
+
+
+@pytest.mark.long
+def test_launchers_remove_what_a_deleted_job_has_left(make_job: Callable[[str], Job]) -> None:
+    """With the key, wherever they run; what a job has that lives or is stopped stays."""
+    gone, stopped, living = (make_job(name) for name in ("gone", "stopped", "living"))
+    for each in (gone, stopped, living):
+        each.values["job.container.count"] = "1"
+        each.begin(100)
+        each.expects(100)
+    gone.end()
+    stopped.end()
+    assert gone.operator("delete-job", "--apply", limit_s=240).returncode == 3
+    (left,) = stores(gone)
+    nodes, state_dir = {*gone.cluster.nodes}, gone.cluster.state_dir
+    for node in nodes - {left}:
+        shutil.copytree(state_dir(left) / "gone-1", state_dir(node) / "gone-1", dirs_exist_ok=True)
+    foreign = [state_dir(node) / "gone-1-copy" for node in nodes]
+    for folder in foreign:
+        folder.mkdir()
+    before = stores(stopped), stores(living)
+
+    cleaning = make_job("cleaning")
+    cleaning.values |= {"job.hosts.clean.after.ms": "3600000"}
+    cleaning.begin(100)
+    there = stores(cleaning)
+    assert there
+    wait_for(lambda: there.isdisjoint(folders(gone)), cleaning)
+    cleaning.expects(100)
+    assert {*folders(gone)} == nodes - there
+    assert (stores(stopped), stores(living)) == before
+    assert all(folder.exists() for folder in foreign)
+    for folder in foreign:
+        folder.rmdir()
+    stopped.begin(100)
+    (container,) = stopped.containers().values()
+    assert {r["kind"] for r in container["restored"]["counts"].values()} == {"none"}, container
+    for each in (living, cleaning):
+        each.produce(100, first=100)
+        each.expects(200)
+        each.end()
 
 
 def _recorded(kafka: str, keys: dict[str, str]) -> Config:

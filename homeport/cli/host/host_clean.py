@@ -3,9 +3,16 @@
 What is known of a job decides, its coordinator stream first. That there is none proves nothing, as
 this Kafka may not be the job's: such a folder goes by the record of homeport delete-job, or, by the
 operator's word (--orphans), where Kafka, YARN and ZooKeeper know nothing of the job.
+
+As a program it is started by a launcher (``job.hosts.clean.after.ms``), whose log it writes.
 """
 
+import fcntl
+import logging
 import os
+import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -14,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from homeport.appmaster.yarn.resource_manager_rest import CONF_DIR_VARIABLE, ResourceManagerRest
 from homeport.appmaster.yarn.submission import job_tag
 from homeport.cli.host.deleted_state import DeletedState
-from homeport.cli.host.job_on_host import JobFolder, RecordedJob, host_named, recorded_job
+from homeport.cli.host.job_on_host import JobFolder, RecordedJob, bases_of, host_named, recorded_job
 from homeport.cli.host.sweep import Outcome, Sweep, Swept
 from homeport.cli.job.job_view import TIMEOUT_S, is_standalone
 from homeport.config.config import Config
@@ -23,16 +30,25 @@ from homeport.config.errors import ConfigError, HomeportError, StoreError
 from homeport.config.path_names import job_of_folder
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.settings.standalone_section import require_no_migration
+from homeport.container.host.niceness import give_way
+from homeport.container.incarnation.environment import am_client
 from homeport.container.progress.host_directories import DirectoryKind, HostRole, Verdict
 from homeport.container.storage.cleaner import Judge, Judgement, Limit, judge_by, judge_orphans
 from homeport.container.storage.host_survey import Extent, FoundDirectory, extent_of, folders_in
+from homeport.job_coordinator import logs
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
 from homeport.job_coordinator.kafka.topics import TopicAdmin
-from homeport.job_coordinator.model.ids import Host
+from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.own_folders import open_own_file
 from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
 
 _ANY_JOB = "host"
 """The job of a file that names none, for what is one of the Kafka and not of a job."""
+_OF_HOST = ("systems.", "job.default.system", "job.coordinator.system", "job.coordinator.zk.")
+"""How the keys begin that a host's file has: those of a job are about that job alone."""
+_LOCK = ".clean-of-user-"
+
+log = logging.getLogger("clean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +70,8 @@ class OfJob:
 class HostClean:
     """One run of the command. ``given``: the host's file: its Kafka, and perhaps ZooKeeper.
 
-    ``host``: the operator's name of this host; None: it is found out.
+    ``host``: the operator's name of this host; None: it is found out. ``known``: hosts that YARN
+    has by its own word; None: the ResourceManager has them.
     """
 
     given: Config
@@ -62,6 +79,7 @@ class HostClean:
     limit: Limit
     is_applied: bool
     has_orphans: bool
+    known: frozenset[Host] | None = None
     sweeps: list[Sweep] = field(default_factory=list)
 
     def outcomes(self, base: Path) -> Iterator[OfJob]:
@@ -184,5 +202,43 @@ class HostClean:
 
     @cached_property
     def _nodes(self) -> frozenset[Host]:
+        if self.known is not None:
+            return self.known
         nodes = self._yarn.nodes() if self._yarn else ()
         return frozenset(node.report.host for node in nodes)
+
+
+def clean_for_launcher(age_ms: int) -> None:
+    """Remove what is left below this launcher's folder of state, unless another launcher does.
+
+    HomeportError: the AM, or what it has all jobs by, does not answer; or there is no such folder.
+    OSError: the lock cannot be made there.
+    """
+    (base,) = bases_of(None)
+    host, limit = host_of(os.environ["NM_HOST"]), Limit(age_ms, time.time_ns() // 1_000_000)
+    lock = open_own_file(base / f"{_LOCK}{os.geteuid()}", os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        log.info("another launcher cleans this host now")
+        return
+    config = am_client(os.environ, Path.cwd()).config()
+    given = Config({key: value for key, value in config.items() if key.startswith(_OF_HOST)})
+    is_yarns = frozenset({host})
+    run = HostClean(given, host, limit, is_applied=True, has_orphans=False, known=is_yarns)
+    levels, counts = {"removed": logging.INFO, "kept": logging.DEBUG}, Counter[str]()
+    for item in run.outcomes(base):
+        what = item.shown().outcome
+        counts[what] += 1
+        log.log(levels.get(what, logging.WARNING), "%s", item)
+    found = ", ".join(f"{count} {what}" for what, count in counts.items())
+    log.info("%s: %s", base, found or "nothing is there")
+
+
+if __name__ == "__main__":
+    give_way()
+    logs.begin(sys.stdout, os.environ)
+    try:
+        clean_for_launcher(int(sys.argv[1]))
+    except (HomeportError, OSError) as error:
+        log.warning("this host is not cleaned: %s", error)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from left_stores import store_in
@@ -22,6 +24,7 @@ from homeport.container.progress.host_directories import HostRole, Owner
 from homeport.container.progress.store_meta import META_FILE
 from homeport.container.storage.cleaner import Limit
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
+from homeport.job_coordinator.model.ids import Host
 
 DAY_MS = 86_400_000
 HOST = Config({"job.default.system": "kafka", "systems.kafka.consumer.bootstrap.servers": "h:1"})
@@ -164,3 +167,79 @@ def test_orphans_are_those_of_all_jobs(tmp_path: Path) -> None:
     file.write_text("job.default.system=kafka", encoding="utf-8")
     with pytest.raises(ConfigError, match="--orphans is missing: it is for all jobs of a host"):
         run(["clean", f"--config-path={file}", "--orphans"])
+
+
+JOB = {"job.name": "mine", "job.coordinator.factory": "yarn", "task.class": "m:T"}
+
+
+@pytest.fixture
+def launchers(
+    tmp_path: Path, cleaned: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> list[Config]:
+    """A launcher on nm1, whose AM has that job; the configurations by which jobs are looked up."""
+    found: list[Config] = []
+    del cleaned
+    monkeypatch.setenv("LOGGED_STORE_BASE_DIR", str(tmp_path))
+    monkeypatch.setenv("NM_HOST", "NM1")
+    am = SimpleNamespace(config=lambda: {**HOST, **JOB})
+    monkeypatch.setattr(host_clean, "am_client", lambda *_: am)
+    recorded_job: Callable[[Config], contextlib.AbstractContextManager[object]]
+    recorded_job = vars(host_clean)["recorded_job"]
+
+    def opened(config: Config) -> contextlib.AbstractContextManager[object]:
+        found.append(config)
+        return recorded_job(config)
+
+    monkeypatch.setattr(host_clean, "recorded_job", opened)
+    return found
+
+
+def test_a_launcher_removes_what_the_command_would(
+    tmp_path: Path, launchers: list[Config], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A line for what goes, none for what stays, and the counts; of its own keys only places."""
+    alive, gone = store_in(tmp_path, "lives-1", "id-1"), store_in(tmp_path, "gone-1", "id-gone")
+    caplog.set_level("INFO")
+    host_clean.clean_for_launcher(7 * DAY_MS)
+    assert (alive.exists(), gone.exists()) == (True, False)
+    (removed, counts) = caplog.messages
+    assert removed.startswith("gone-1/counts/Partition_0: removed: the job was deleted")
+    assert counts == f"{tmp_path}: 1 removed, 1 kept"
+    (config,) = launchers
+    assert dict(config) == {**HOST, "job.name": "lives", "job.id": "1"}
+
+
+def test_one_launcher_of_a_host_cleans_at_a_time(
+    tmp_path: Path, launchers: list[Config], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The other one leaves it, and says so."""
+    gone = store_in(tmp_path, "gone-1", "id-gone")
+    caplog.set_level("INFO")
+    with (tmp_path / f".clean-of-user-{os.geteuid()}").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        host_clean.clean_for_launcher(7 * DAY_MS)
+    assert gone.exists()
+    assert (caplog.messages, launchers) == (["another launcher cleans this host now"], [])
+
+
+def test_what_a_job_has_left_goes_on_a_host_that_is_another_jobs_too(
+    tmp_path: Path, cleaned: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """YARN's own word for the host of a launcher counts as that of its ResourceManager."""
+    del cleaned
+    old = store_in(tmp_path, "lives-1", "id-1")
+    os.utime(next(old.iterdir()), (0, 0))
+    elsewhere = Owner("counts", None, HostRole.ELSEWHERE, Host("nm2"))  # type: ignore[arg-type]  # not looked at
+    job: Any = vars(host_clean)["recorded_job"](HOST.merged({"job.name": "lives"}))
+    with job as found:
+        found.owners = lambda *_: {PurePosixPath("counts/Partition_0"): elsewhere}
+    monkeypatch.setattr(host_clean, "recorded_job", lambda _: contextlib.nullcontext(found))
+    limit = Limit(0, time.time_ns() // 1_000_000)
+
+    def outcome(known: frozenset[Host] | None) -> str:
+        run = HostClean(HOST, "nm1", limit, is_applied=False, has_orphans=False, known=known)
+        (item,) = run.outcomes(tmp_path)
+        return item.shown().outcome
+
+    assert outcome(None) == "kept"
+    assert outcome(frozenset({Host("nm1")})) == "would be removed"

@@ -171,6 +171,7 @@ class Life:
             lost_ms=LOST_MS,
             shutdown_ms=SHUTDOWN_MS,
             memory_mb=1024,
+            clean_after_ms=0,
             history_folder=None,
             history_max_mb=512,
         )
