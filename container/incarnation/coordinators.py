@@ -18,6 +18,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
+from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.model.job_model import JobModel
 
 _LOG = logging.getLogger(__name__)
@@ -98,6 +99,8 @@ class ProcessorCoordinator:
         """Return once the processor has the fences in its tree; it kills an overtaken child.
 
         The stream gets them too: if the tree is lost, the stream shows that the job ran under one.
+        A command that changes the state fences what has reported, after it has recorded its phase:
+        an incarnation that reports later finds that phase here.
         """
         epoch = permit.incarnation.epoch
         self._memory.fenced = epoch
@@ -106,6 +109,7 @@ class ProcessorCoordinator:
         report_fenced(stream, permit)
         stream.catch_up()  # the incarnations on the list are superseded from now on
         require_tree(stream, self._tree)
+        StateResetManager(stream).require_finished()
 
     def report_started(self, message: Started) -> None:
         """Report the start in the memory, for the processor."""

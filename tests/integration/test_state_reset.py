@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -12,14 +13,15 @@ from yarn_jobs import PARTITIONS, Job
 
 from homeport.appmaster.job_model.takeover import OutrankedError
 from homeport.cli.yarn.state_reset import check_topics, state_topics, taking_over
+from homeport.cli.yarn.submission_claim import fence_command, take_number
 from homeport.config.config import Config
-from homeport.config.errors import ConfigError
+from homeport.config.errors import ConfigError, FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
-from homeport.job_coordinator.metadata.epochs import Rank
+from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 
 GROUPER = "job.systemstreampartition.grouper.factory"
@@ -174,14 +176,48 @@ def test_what_was_overtaken_before_it_began_changes_nothing(kafka: str, phase: R
     config = job_config(kafka)
     TopicAdmin(kafka_system(kafka)).ensure(coordinator_topic_spec(JobConfig.of(config)))
     done = StateReset(2, ResetPhase.FINISHED)
-    with taking_over(config, Rank(2, "other", 0), StateReset(2, phase)) as (stream, _):
+    with taking_over(config, 2, StateReset(2, phase)) as (stream, _):
         StateResetManager(stream).write(done)
-    late = Rank(1, "late", 0)
-    with pytest.raises(OutrankedError), taking_over(config, late, StateReset(1, phase)):
+    with pytest.raises(OutrankedError), taking_over(config, 1, StateReset(1, phase)):
         pytest.fail("it was overtaken")
     with CoordinatorStreamStore.of(config, source="test") as store:
         store.bootstrap()
         assert StateResetManager(store).read() == done
+
+
+@pytest.mark.parametrize("stands", ["before its id", "before its phase"])
+def test_a_command_that_a_claim_has_passed_over_changes_nothing(
+    kafka: str, stands: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stood still behind its claim; a run-job has waited in vain, and runs no attempt yet."""
+    config = job_config(kafka)
+    TopicAdmin(kafka_system(kafka)).ensure(coordinator_topic_spec(JobConfig.of(config)))
+    begun = StateReset(1, ResetPhase.BEGUN)
+    with CoordinatorStreamStore.of(config, source="test") as store:
+        store.bootstrap()
+
+        def claim(name: str) -> int:
+            fence = partial(fence_command, config)
+            return take_number(store, name, lambda: (), lambda: None, fence)
+
+        write = StateResetManager.write
+
+        def passed_over(manager: StateResetManager, reset: StateReset) -> None:
+            assert claim("run-job") == 2
+            write(manager, reset)
+
+        assert claim("command") == 1
+        error: type[HomeportError] = FencedError
+        if stands == "before its id":
+            assert claim("run-job") == 2
+            error = UnavailableError
+        else:
+            monkeypatch.setattr(StateResetManager, "write", passed_over)
+        with pytest.raises(error), taking_over(config, 1, begun):
+            pytest.fail("it was overtaken")
+        store.catch_up()
+        assert StateResetManager(store).read() is None
+        assert EpochManager(store).read_am_epoch() is None
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from homeport.config.errors import HomeportError, UnansweredError
 from homeport.config.settings.sections import JobConfig
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob, DeletedJobs
-from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 
 _CLAIM_LIMIT_S = 30.0
@@ -94,12 +93,12 @@ def _carried_out(store: CoordinatorStreamStore, end: JobEnd, *, as_json: bool) -
         uuid.uuid4().hex,
         lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("a run-job is submitting this job"),
         end.require_at_rest,
+        partial(submission_claim.fence_command, end.config),
     )
     try:
         former = StateResetManager(store).read()
-        rank = Rank(claim, "delete-job", 0)
         begun = StateReset(claim, ResetPhase.DELETING)
-        with taking_over(end.config, rank, begun) as (stream, _):
+        with taking_over(end.config, claim, begun) as (stream, _):
             try:
                 end.require_at_rest()
                 end.fence_standalone()

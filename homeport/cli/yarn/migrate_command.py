@@ -17,7 +17,6 @@ from homeport.cli.yarn.waiting import Waiter
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import YARN, ZOOKEEPER
-from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.zookeeper.handover_nodes import HandoverNodes, handover_nodes
 
 _TIMEOUT_S = 15.0
@@ -64,6 +63,7 @@ def migrate(
             uuid.uuid4().hex,
             lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("run-job, or another migration"),
             lambda: job.require_not_running(store),
+            partial(submission_claim.fence_command, named),
         )
         carry_out(named, nodes, to, number)
     print(f"the job may run by {to.value} now")
@@ -82,8 +82,9 @@ def carry_out(config: Config, nodes: HandoverNodes, to: Where, submission: int) 
     another HomeportError what was done may be done again.
     """
     note(_OUTRANK)
-    with outranking(config, Rank(submission, "migrate", 0)) as stream:
+    with outranking(config, submission_claim.command_rank(submission)) as stream:
         try:
+            submission_claim.require_newest(stream, submission)
             fence = partial(fence_all, config)
             for step in Migration(config, stream, nodes, fence).steps(to.value):
                 note(step.text)

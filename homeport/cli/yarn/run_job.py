@@ -190,6 +190,7 @@ def submit_once(
             uuid.uuid4().hex,
             lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("another run-job is submitting this job"),
             lambda: job.require_free(store),
+            partial(submission_claim.fence_command, config),
         )
         try:
             store.require_own()

@@ -46,7 +46,6 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.state_conversion import ConversionManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
@@ -191,10 +190,11 @@ class KafkaSite:
             uuid.uuid4().hex,
             lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("a run-job is submitting this job"),
             self.job.require_at_rest,
+            partial(submission_claim.fence_command, self.job.config),
         )
         try:
             former, begun = StateResetManager(self.stream).read(), ConversionManager(self.stream)
-            with taking_over(self.job.config, Rank(claim, "convert", 0), begun.begun()) as (own, _):
+            with taking_over(self.job.config, claim, begun.begun()) as (own, _):
                 try:
                     self.job.require_at_rest()
                 except HomeportError:

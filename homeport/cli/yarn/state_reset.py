@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from homeport.appmaster.job_model.takeover import outrank, require_highest, stream_of
 from homeport.appmaster.lease.fencing import fence_conversion, fence_everybody
+from homeport.cli.yarn.submission_claim import command_rank, require_newest
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
@@ -31,7 +32,6 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.kafka.repartition_topics import internal_topics
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.metadata.state_reset import (
     ResetPhase,
     StateReset,
@@ -42,11 +42,6 @@ from homeport.job_coordinator.metadata.state_reset import (
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.planning.deletion import changelogs_of, deleting_changelogs, fault_of
 from homeport.job_coordinator.planning.next_model import create_topics
-
-
-def reset_rank(submission: int) -> Rank:
-    """Return the rank of a reset: above all earlier submissions, below every attempt of its own."""
-    return Rank(submission, "reset-state", 0)
 
 
 def state_topics(*configs: Config) -> dict[SystemStream, SystemConfig]:
@@ -100,16 +95,20 @@ def check_topics(
 
 @contextlib.contextmanager
 def taking_over(
-    config: Config, rank: Rank, begun: StateReset
+    config: Config, submission: int, begun: StateReset
 ) -> Iterator[tuple[CoordinatorStreamStore, Config]]:
-    """Yield the job's stream, which ``rank`` alone writes, and what the job ran with.
+    """Yield the job's stream, which this command alone writes, and what the job ran with.
+
+    ``submission``: the number that it has claimed.
 
     The stream records first that the phase of ``begun`` has begun; afterwards no incarnation that
     was ever permitted commits anything, and no conversion. Errors as of ``reset``.
     """
+    rank = command_rank(submission)
     with stream_of(config, rank) as stream:
         stream.fence()
         stream.bootstrap()
+        require_newest(stream, submission)
         before = with_own_places(ConfigManager(stream).read(), config)
         require_highest(stream, rank)  # what it has begun would stay in the stream
         permitted_incarnations(stream)  # a record that cannot be read is reported before all else
@@ -138,7 +137,7 @@ def reset(
     one has to be.
     """
     begun = StateReset(submission, ResetPhase.BEGUN)
-    with taking_over(config, reset_rank(submission), begun) as (stream, before):
+    with taking_over(config, submission, begun) as (stream, before):
         topics = state_topics(before, config)
         stream.write(state_removed(stream))
         for topic, kafka in topics.items():

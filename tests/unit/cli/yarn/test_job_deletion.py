@@ -29,7 +29,7 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob
 from homeport.job_coordinator.metadata.configuration import ConfigManager
-from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, Rank, processor_epoch_message
+from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from homeport.job_coordinator.metadata.topics import (
@@ -194,9 +194,9 @@ def test_a_deletion_that_kafka_does_not_let_record_leaves_the_job_startable(
 
     @contextlib.contextmanager
     def taking_over(
-        _: Config, rank: Rank, begun: StateReset
+        _: Config, submission: int, begun: StateReset
     ) -> Iterator[tuple[CoordinatorStream, Config]]:
-        assert begun == StateReset(rank.submission, ResetPhase.DELETING)
+        assert begun == StateReset(submission, ResetPhase.DELETING)
         StateResetManager(end.stream).write(begun)
         end.stream.catch_up()
         yield end.stream, CONFIG

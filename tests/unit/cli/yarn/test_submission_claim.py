@@ -35,6 +35,10 @@ def _nobody_runs() -> None:
     """YARN knows no application of the job."""
 
 
+def _unfenced(number: int) -> None:
+    pytest.fail(f"nothing of {number} is passed over")
+
+
 def _running() -> None:
     raise ConfigError("job.name", "j", "it runs already", "stop it")
 
@@ -51,10 +55,10 @@ def _polls(*steps: Callable[[], None]) -> Callable[[], Iterator[None]]:
 def test_the_first_submission_is_number_one() -> None:
     """And the next has the next number; both are in the stream with their claims."""
     kafka = _Kafka()
-    assert take_number(kafka.stream(), "a", _polls(), _nobody_runs) == 1
+    assert take_number(kafka.stream(), "a", _polls(), _nobody_runs, _unfenced) == 1
     assert kafka.read() == Submission(1, claim="a")
     kafka.write(Submission(1, "application_1_0001"))
-    assert take_number(kafka.stream(), "b", _polls(), _nobody_runs) == 2
+    assert take_number(kafka.stream(), "b", _polls(), _nobody_runs, _unfenced) == 2
 
 
 def test_the_first_of_two_claims_to_one_number_wins() -> None:
@@ -78,7 +82,7 @@ def test_the_first_of_two_claims_to_one_number_wins() -> None:
             _running()
 
     with pytest.raises(ConfigError, match="runs already"):
-        take_number(late, "late", _polls(other_submits), require_not_running)
+        take_number(late, "late", _polls(other_submits), require_not_running, _unfenced)
 
 
 def test_a_claim_whose_holder_died_is_passed_over() -> None:
@@ -86,9 +90,15 @@ def test_a_claim_whose_holder_died_is_passed_over() -> None:
     kafka = _Kafka()
     kafka.write(Submission(1, claim="dead"))
     sleeper = kafka.stream()
-    waited: list[int] = []
-    number = take_number(kafka.stream(), "b", _polls(lambda: waited.append(1)), _nobody_runs)
-    assert (number, waited) == (2, [1])
+    done: list[object] = []
+
+    def fence(number: int) -> None:
+        done.append((number, kafka.read()))
+
+    own = kafka.stream()
+    polls = _polls(lambda: done.append("waited"))
+    assert take_number(own, "b", polls, _nobody_runs, fence) == 2
+    assert done == ["waited", (1, Submission(2, claim="b"))]
     with pytest.raises(UnavailableError, match="another run-job took number 2"):
         require_newest(sleeper, 1)
     require_newest(kafka.stream(), 2)
@@ -106,7 +116,7 @@ def test_a_submission_that_was_given_up_is_not_waited_for() -> None:
     def unwanted() -> None:
         pytest.fail("nothing is to be waited for")
 
-    assert take_number(kafka.stream(), "b", _polls(unwanted), _nobody_runs) == 2
+    assert take_number(kafka.stream(), "b", _polls(unwanted), _nobody_runs, _unfenced) == 2
 
 
 def test_a_third_that_claims_meanwhile_is_waited_for_too() -> None:
@@ -124,4 +134,4 @@ def test_a_third_that_claims_meanwhile_is_waited_for_too() -> None:
         next(steps)()
         yield
 
-    assert take_number(kafka.stream(), "b", made, _nobody_runs) == 3
+    assert take_number(kafka.stream(), "b", made, _nobody_runs, _unfenced) == 3

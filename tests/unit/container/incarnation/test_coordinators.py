@@ -11,7 +11,7 @@ from own_records import write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
-from homeport.config.errors import HomeportError, UnavailableError, WireError
+from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
 from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
@@ -26,6 +26,7 @@ from homeport.job_coordinator.metadata.epochs import (
     ProcessorEpoch,
     epoch_floor_message,
 )
+from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
@@ -69,6 +70,18 @@ def test_a_child_whose_job_goes_on_in_another_folder_ends() -> None:
                 child.confirm(stream, PERMIT)
         assert EpochManager(stream).read_fenced() == {"p": FenceReport(7, PERMIT.fence)}
         os.close(memory.fd)
+
+
+def test_a_child_does_not_go_on_while_its_jobs_state_is_changed() -> None:
+    """The command that began since its first look fences what has reported; this one had not."""
+    memory, stream = LeaseMemory.endless(), InMemoryCoordinatorStream()
+    memory.confirmed = 7
+    command = InMemoryCoordinatorStream(log=stream.log)
+    StateResetManager(command).write(StateReset(1, ResetPhase.CONVERTING))
+    with pytest.raises(ConfigError, match="a conversion of a store's values was begun and not"):
+        ProcessorCoordinator(memory, {}, StopFlag()).confirm(stream, PERMIT)
+    assert EpochManager(stream).read_fenced() == {"p": FenceReport(7, PERMIT.fence)}
+    os.close(memory.fd)
 
 
 def test_a_child_says_that_it_has_started() -> None:
