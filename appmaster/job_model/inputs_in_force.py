@@ -1,8 +1,8 @@
 """The inputs, systems and stores in force, where they are others than the submission's: a record.
 
 It is written in the transaction of each JobModel. The next attempt goes on with them where the keys
-in the coordinator stream make no JobModel: a start without an input drops its positions. A
-submission begins without the record, as its keys replace all others.
+in the coordinator stream make no JobModel (safety A7): a start without an input drops its
+positions. A submission begins without the record, as its keys replace all others.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ of every other setting that differs from the configuration.
 
 The tasks of a job with state do not change, though their inputs may grow. So a changelog keeps its
 number of partitions, and must have exactly that number. With ``job.changelogs.grow`` a new input
-may bring tasks: the job's own changelogs get further partitions before the JobModel is written.
-After a death in between they have more than there are tasks. Nothing else of a topic is altered.
+may bring tasks: the job's own changelogs get further partitions before the JobModel is written
+(safety S9). After a death in between they have more than there are tasks. Nothing else of a topic
+is altered.
 
 Source: Samza 1.8, ChangelogStreamManager and KafkaConfig.
 """

@@ -392,6 +392,17 @@ def let_containers_read_on_what_they_read(patch: Patch) -> None:
     patch.setattr(publication.TaskChange, "_differs", differs)
 
 
+@mutant("nothing leads to a good one", people=People(({"0": "0", "new": "0"},)))
+def let_containers_run_on_without_what_comes(patch: Patch) -> None:
+    """Safety I2: a model with one more task overtakes no container that keeps its own."""
+
+    def differs(change: publication.TaskChange, processor_id: ProcessorId) -> bool:
+        before, after = change.before.get(processor_id), change.after.get(processor_id)
+        return before is None or after is None or not before <= after
+
+    patch.setattr(publication.TaskChange, "_differs", differs)
+
+
 @mutant("two live children of one task|waits|fence", people=People(({"0": "1"},)))
 def permit_before_the_losers_have_stopped(patch: Patch) -> None:
     """Safety I1: a processor that gains a task is permitted while its former owner runs."""

@@ -37,6 +37,8 @@ SWAPPED: Assignment = {"0": "1", "1": "0"}
 MOVED: Assignment = {"0": "1"}
 ACTIVES: Assignment = {"0": "0"}
 WITH_STANDBY: Assignment = {"0": "0", "0-0": "0-0"}
+GROWN: Assignment = {"0": "0", "new": "0"}
+GROWN_BESIDE: Assignment = {"0": "0", "new": "1"}
 READS_MORE: Assignment = {"0": "0", "0-0": "0-0", f"{READ}more": ""}
 AB = ("a", "b")
 BACKS_OFF = replace(SETTINGS, retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000)
@@ -180,6 +182,19 @@ def test_an_input_may_come_and_go_with_a_fault_at_any_time(
     """All tasks read it with the next version; their containers restart, standbys too."""
     rules = SmallWorld(groups, AB, people=People(plan))
     assert searched(rules, 1, announce, is_settled=True) > 800
+
+
+@pytest.mark.parametrize("plan", [(GROWN,), (GROWN_BESIDE,), long((GROWN, GROWN_BESIDE))], ids=str)
+def test_a_task_may_come_with_a_fault_at_any_time(
+    plan: tuple[Assignment, ...], announce: Announce
+) -> None:
+    """To the processor that runs, or to one of its own.
+
+    That its changelog partition is there first is an order of the shell's, which the world plays:
+    ``tests/unit/world/test_inputs.py`` kills the driver at each of its steps.
+    """
+    rules = SmallWorld(ONE, AB, people=People(plan))
+    assert searched(rules, 1, announce) > 500
 
 
 def test_standbys_may_be_switched_off_and_on_with_a_fault_at_any_time(announce: Announce) -> None:

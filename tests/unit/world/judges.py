@@ -96,8 +96,8 @@ def _writers(world: World) -> Iterator[str]:
     """No incarnation's records are accepted after a newer one of its task began to restore."""
     order = [str(f.who) for f in world.facts_of("driver:permit-granted")]
     restores = world.facts_of("container:restore-started")
-    for partition in range(world.partitions):
-        for item in committed(world.broker.partition(("counts", partition))):
+    for partition, log in enumerate(world.broker.logs("counts")):
+        for item in committed(log):
             writer = incarnation_of(item.record.writer.transactional_id)
             for restore in restores:
                 newer = str(restore.who)
@@ -126,16 +126,15 @@ def _results(world: World) -> Iterator[str]:
     from the state on, and be ahead of it; none may be missing.
     """
     may_repeat = not keys.TASK_EXACTLY_ONCE.read(world.config)
-    inputs: Counter[bytes] = Counter()
+    logs = world.broker.logs(*world.inputs)
+    inputs = Counter(record.key or b"" for log in logs for record in log.records)
     outputs: dict[bytes, list[int]] = {}
     state: dict[bytes, int] = {}
-    for partition in range(world.partitions):
-        for topic in world.inputs:
-            for record in world.broker.partition((topic, partition)).records:
-                inputs[record.key or b""] += 1
-        for item in committed(world.broker.partition(("out", partition))):
+    for log in world.broker.logs("out"):
+        for item in committed(log):
             outputs.setdefault(item.record.key or b"", []).append(int(item.record.value or b"0"))
-        for item in committed(world.broker.partition(("counts", partition))):
+    for log in world.broker.logs("counts"):
+        for item in committed(log):
             state[item.record.key or b""] = int(item.record.value or b"0")
     for key, sent in outputs.items():
         counts = list(dict.fromkeys(sent)) if may_repeat else sent
@@ -151,8 +150,7 @@ def _results(world: World) -> Iterator[str]:
 
 def counted(world: World) -> int:
     """How many records of the input have been counted."""
-    logs = (world.broker.partition(("out", p)) for p in range(world.partitions))
-    return sum(1 for log in logs for _ in committed(log))
+    return sum(1 for log in world.broker.logs("out") for _ in committed(log))
 
 
 def checkpoints(world: World) -> list[Committed]:

@@ -116,6 +116,11 @@ class Broker:
         for number in range(partitions):
             self.partitions[topic, number] = Partition()
 
+    def grow(self, topic: str, partitions: int) -> None:
+        """The topic has so many partitions; those that it had stay."""
+        for number in range(self.counts()[topic], partitions):
+            self.partitions[topic, number] = Partition()
+
     def delete(self, topic: str) -> None:
         """There is no such topic."""
         self.topic_ids.pop(topic, None)
@@ -132,6 +137,12 @@ class Broker:
             return self.partitions[place]
         except KeyError:
             raise UnknownTopicError(f"{place[0]} {place[1]}") from None
+
+    def logs(self, *topics: str) -> Iterator[Partition]:
+        """The partitions of these topics, in order."""
+        for (topic, _), log in self.partitions.items():
+            if topic in topics:
+                yield log
 
     def counts(self) -> dict[str, int]:
         """{topic: number of partitions}."""

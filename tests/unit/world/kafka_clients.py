@@ -25,7 +25,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import ConfigResource
+from confluent_kafka.admin import ConfigResource, NewPartitions
 
 from tests.unit.world.clock import Clock, Process
 from tests.unit.world.kafka import (
@@ -281,6 +281,20 @@ class ModelAdmin:
         return {
             name: self._ask(f"describe {name}", request_timeout, partial(self._described, name))
             for name in names.topic_names
+        }
+
+    def create_partitions(
+        self, wanted: Sequence[NewPartitions], *, request_timeout: float, **_: float
+    ) -> dict[str, Future[None]]:
+        """{topic: nothing, once it has so many}."""
+        broker = self._network.broker
+        return {
+            new.topic: self._ask(
+                f"grow {new.topic}",
+                request_timeout,
+                partial(broker.grow, new.topic, new.new_total_count),
+            )
+            for new in wanted
         }
 
     def _described(self, name: str) -> SimpleNamespace:

@@ -135,9 +135,9 @@ class World:
         """The job's containers, one task each or more: what is started when all are."""
         return [str(n) for n in range(JobConfig.of(self.config).container_count)]
 
-    def add_input(self, topic: str) -> None:
-        """The topic is there, which the job may read too."""
-        self.broker.create(topic, self.partitions)
+    def add_input(self, topic: str, partitions: int | None = None) -> None:
+        """The topic is there, which the job may read too; None: with the partitions of ``in``."""
+        self.broker.create(topic, partitions or self.partitions)
         self.inputs.append(topic)
 
     def produce(self, records: int, key: bytes, partition: int, topic: str = "in") -> None:
