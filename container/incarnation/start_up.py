@@ -66,7 +66,11 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
-from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
+from homeport.job_coordinator.metadata.task_assignment import (
+    LocalityManager,
+    TaskAssignmentManager,
+    UsedHostManager,
+)
 from homeport.job_coordinator.metadata.topics import InputPartitionManager, InputTopicManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.incarnation import incarnations_to_json
@@ -241,6 +245,8 @@ def confirmed_stream(
         if context.permit.model:  # of a standalone processor, which has a file of its own
             read = {ssp.system_stream for t in job.tasks for ssp in t.system_stream_partitions}
             require_leaders_use(ConfigManager(stream).read(), job.config, read)
+        # Before a directory is made there.
+        UsedHostManager(stream).write(context.environment.host, wall_ms())
         yield stream, fenced
 
 

@@ -69,6 +69,7 @@ class MessageType(StrEnum):
     SET_PACKAGE = "set-package"
     SET_UPGRADE = "set-upgrade"
     SET_AUDITED = "set-audited"
+    SET_USED_HOST = "set-used-host"
 
 
 class Namespace(StrEnum):

@@ -17,6 +17,10 @@ from homeport.job_coordinator.model.job_model import (
     TaskModel,
 )
 
+_DAY_MS = 86_400_000
+_MOST_HOSTS = 1000
+"""Each has one record, which every start reads."""
+
 
 class TaskAssignmentManager(RecordManager):
     """Which processor has which task: set-task-container-assignment."""
@@ -159,6 +163,27 @@ class LocalityManager(RecordManager):
         Source: HA-YARN, "every time they start-up successfully".
         """
         self._stream.write(self.messages(processor_id, task_names, host, epoch))
+
+
+class UsedHostManager(RecordManager):
+    """Where containers of the job have ever begun: set-used-host, in its time.
+
+    Such a host may have directories of the job long after the job has left it.
+    """
+
+    def read(self) -> dict[Host, int]:
+        """Return {host, as it was written: when it was last used, to a day}, in ms since 1970."""
+        found = self._stream.latest(MessageType.SET_USED_HOST)
+        return {Host(key): message.timestamp_ms for key, message in found.items()}
+
+    def write(self, host: Host, now_ms: int) -> None:
+        """Record that a container begins on ``host``; of too many hosts forget the oldest."""
+        used = self.read()
+        if now_ms - used.pop(host, 0) < _DAY_MS:
+            return
+        oldest = sorted(used, key=lambda each: used[each])[: max(0, len(used) + 1 - _MOST_HOSTS)]
+        gone = (wire.tombstone(MessageType.SET_USED_HOST, each) for each in oldest)
+        self._stream.write([*gone, CoordinatorStreamMessage(MessageType.SET_USED_HOST, host, {})])
 
 
 def _host(message: CoordinatorStreamMessage) -> Host | None:

@@ -110,13 +110,18 @@ def test_launchers_remove_what_a_deleted_job_has_left(make_job: Callable[[str], 
         each.values["job.container.count"] = "1"
         each.begin(100)
         each.expects(100)
+    (first,) = stores(gone)
+    assert gone.operator("move", "0", "any").returncode == 0
     gone.end()
     stopped.end()
-    assert gone.operator("delete-job", "--apply", limit_s=240).returncode == 3
-    (left,) = stores(gone)
+    left = stores(gone)
+    assert len(left) == 2
+    deleted = gone.operator("delete-job", "--apply", "--json", limit_s=240)
+    assert deleted.returncode == 3
+    assert {line["name"] for line in lines(deleted) if line["kind"] == "host"} == left
     nodes, state_dir = {*gone.cluster.nodes}, gone.cluster.state_dir
-    for node in nodes - {left}:
-        shutil.copytree(state_dir(left) / "gone-1", state_dir(node) / "gone-1", dirs_exist_ok=True)
+    for node in nodes - left:
+        shutil.copytree(state_dir(first) / "gone-1", state_dir(node) / "gone-1", dirs_exist_ok=True)
     foreign = [state_dir(node) / "gone-1-copy" for node in nodes]
     for folder in foreign:
         folder.mkdir()

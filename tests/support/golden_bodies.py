@@ -87,6 +87,7 @@ from homeport.job_coordinator.metadata.state_facts import (
     StoreSchemas,
 )
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
+from homeport.job_coordinator.metadata.task_assignment import UsedHostManager
 from homeport.job_coordinator.metadata.topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
@@ -350,6 +351,11 @@ RECORDS: Mapping[str, Records] = {
         lambda s: OutputTopicManager(s).write(_IN, "id-4"),
         lambda s: OutputTopicManager(s).read(),
         {_IN: "id-4"},
+    ),
+    "used-host": Records(
+        lambda s: UsedHostManager(s).write(Host("nm1"), 1 << 40),
+        lambda s: UsedHostManager(s).read(),
+        {Host("nm1"): 0},
     ),
     "input-partitions": Records(
         lambda s: s.write(InputPartitionManager(s).messages({_IN: 4})),

@@ -17,6 +17,9 @@ class InMemoryCoordinatorStream:
     It goes through the same bytes as the real one. ``log``: of a stream that others write too.
     """
 
+    now_ms = 0
+    """When records are written; 0: each has its number as its time."""
+
     def __init__(
         self, source: str = "homeport", log: list[tuple[bytes, bytes | None]] | None = None
     ) -> None:
@@ -54,7 +57,8 @@ class InMemoryCoordinatorStream:
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
         """Write all messages, in their order; they are in the stream when this returns."""
         for message in self._state.with_text_versions_deleted(messages):
+            at_ms = self.now_ms or len(self.log)
             stamped = message.stamped(
-                source=self._source, host="127.0.0.1", username="user", timestamp_ms=len(self.log)
+                source=self._source, host="127.0.0.1", username="user", timestamp_ms=at_ms
             )
             self.log.append(wire.encode(stamped))

@@ -37,7 +37,7 @@ from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.lifecycle import StopManager
-from homeport.job_coordinator.metadata.task_assignment import LocalityManager
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager, UsedHostManager
 from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -161,8 +161,9 @@ class JobEnd(StoppedJob):
         )
 
     def _hosts(self) -> tuple[str, ...]:
-        localities = LocalityManager(self.stream)
+        localities, used = LocalityManager(self.stream), UsedHostManager(self.stream)
         found = {*localities.read_tasks().values(), *localities.read_processors().values()}
+        found |= {*used.read()}
         if self.nodes is not None:
             found |= {*self.nodes.hosts().values()}
         return tuple(sorted(found))

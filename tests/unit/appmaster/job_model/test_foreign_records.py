@@ -120,6 +120,7 @@ SLIPS: dict[str, list[list[CoordinatorStreamMessage]]] = {
     MessageType.SET_OUTPUT_TOPIC: [[_of(MessageType.SET_OUTPUT_TOPIC, "kafka.out")]],
     MessageType.SET_INPUT_PARTITIONS: [[_of(MessageType.SET_INPUT_PARTITIONS, "kafka.in")]],
     MessageType.SET_PACKAGE: [[_of(MessageType.SET_PACKAGE, "ab", pieces="9")]],
+    MessageType.SET_USED_HOST: [[_of(MessageType.SET_USED_HOST, "nowhere")]],
     MessageType.SET_AUDITED: [[_of(MessageType.SET_AUDITED, "set-config", offset="x")]],
     MessageType.SET_UPGRADE: [[_of(MessageType.SET_UPGRADE, "state", id="u")]],
     **{kind.value: [[wire.of_namespace(kind, "u", b"{}")]] for kind in Namespace},

@@ -32,6 +32,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.lifecycle import StopManager
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
+from homeport.job_coordinator.metadata.task_assignment import UsedHostManager
 from homeport.job_coordinator.metadata.topics import (
     ChangelogTopicManager,
     ChangelogTopicRecord,
@@ -122,8 +123,8 @@ def end_of(
     ConfigManager(stream).replace(CONFIG, "test")
     ChangelogTopicManager(stream).write({LOG: ChangelogTopicRecord("id-l", "s")})
     InputTopicManager(stream, 1).write({SystemStream("kafka", "in"): "id-in"})
-    hosts = enumerate(("nm1", "nm2"))
-    stream.write([wire.set_task_host_assignment(f"Partition {n}", Host(h), 1) for n, h in hosts])
+    stream.write([wire.set_task_host_assignment("Partition 0", Host("nm2"), 1)])
+    UsedHostManager(stream).write(Host("nm1"), 1 << 40)  # the task has left it
     if is_local:
         ConfigManager(stream).set("job.coordinator.factory", LOCAL, "test")
     stream.catch_up()

@@ -98,7 +98,7 @@ def test_a_processor_with_another_file_than_the_leader_begins_nothing(
     fills = store_keys("planes", adstore_input="elsewhere.in")
     leaders = {**KEYS, **fills, "task.inputs": "elsewhere.in, elsewhere.more"}
     ConfigManager(stream).replace(leaders, "leader")
-    opened = SimpleNamespace(bootstrap=stream.catch_up, latest=stream.latest)
+    opened = SimpleNamespace(bootstrap=stream.catch_up, latest=stream.latest, write=stream.write)
     monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _job: nullcontext(opened))
     monkeypatch.setattr(start_up, "await_kafka", lambda *_: None)
     coordinator = SimpleNamespace(confirm=lambda *_: None)

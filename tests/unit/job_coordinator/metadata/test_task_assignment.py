@@ -15,11 +15,14 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
     CoordinatorStreamMessage,
     MessageType,
 )
+from homeport.job_coordinator.metadata import task_assignment
+from homeport.job_coordinator.metadata.state_reset import state_removed
 from homeport.job_coordinator.metadata.task_assignment import (
     LocalityManager,
     TaskAssignmentManager,
     TaskModeManager,
     TaskPartitionManager,
+    UsedHostManager,
 )
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
@@ -195,3 +198,36 @@ def test_the_host_of_most_tasks_is_not_the_first_by_name(stream: InMemoryCoordin
     hosts = {T0: "nm2", T1: "nm1", T2: "nm2"}
     put(stream, *[wire.set_task_host_assignment(task, host, 1) for task, host in hosts.items()])
     assert LocalityManager(stream).read_processors() == {P0: "nm2"}
+
+
+DAY_MS = 86_400_000
+
+
+def test_a_host_that_was_used_is_known_after_the_job_has_left_it(
+    stream: InMemoryCoordinatorStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written once a day; a reset of the state leaves its directories, and so the record."""
+    manager, first, second = UsedHostManager(stream), Host("nm1"), Host("nm2")
+    now_ms = 20_000 * DAY_MS
+    for host, at_ms in ((first, now_ms), (second, now_ms), (first, now_ms + DAY_MS)):
+        monkeypatch.setattr(InMemoryCoordinatorStream, "now_ms", at_ms)
+        manager.write(host, at_ms)
+        stream.catch_up()
+        manager.write(host, at_ms + DAY_MS - 1)
+        stream.catch_up()
+    assert written_keys(stream) == [(first, False), (second, False), (first, False)]
+    put(stream, *state_removed(stream))
+    assert manager.read() == {first: now_ms + DAY_MS, second: now_ms}
+
+
+def test_of_too_many_hosts_the_oldest_are_forgotten(
+    stream: InMemoryCoordinatorStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster may give each machine a name of its own."""
+    monkeypatch.setattr(task_assignment, "_MOST_HOSTS", 3)
+    manager, now_ms = UsedHostManager(stream), 20_000 * DAY_MS
+    for number, name in enumerate(("nm3", "nm1", "nm2", "nm4", "nm5")):
+        monkeypatch.setattr(InMemoryCoordinatorStream, "now_ms", now_ms + number)
+        manager.write(Host(name), now_ms + number)
+        stream.catch_up()
+    assert {*manager.read()} == {"nm2", "nm4", "nm5"}
