@@ -1,4 +1,4 @@
-"""The values of stores get schemas that do not read them, under ZooKeeper and on a real broker."""
+"""The values of stores get schemas that do not read them, off YARN and on a real broker."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from forked_tool import MODULE
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorSet
 from json_answers import require_promised
 from standalone_jobs import DEADLINE_S, PARTITIONS, StandaloneJob, on_zookeeper, standalone_job
 from topic_records import committed
@@ -225,3 +226,86 @@ def test_a_wider_type_is_admitted_without_yarn(job: StandaloneJob) -> None:
     job.stop(one)
     deploy(job, "int")
     is_refused(job, "two", "field n: long is no int; set the schema back, rewrite the values")
+
+
+_MESSAGES = """
+from homeport.container.api import BatchTask
+
+def count_of(value):
+    return {"n": str(value["n"])} if value["n"] != GONE else None
+
+class Counter(BatchTask):
+    def init(self, context):
+        self.counts, self.changed = context.store("counts"), {}
+
+    def process_batch(self, table, collector):
+        for key in table.column("key").to_pylist():
+            word = key.decode()
+            found = self.counts.get(word)
+            self.changed[word] = 1 + (0 if found is None else int(found["n"]))
+            self.counts.put(word, {"n": NUMBER(self.changed[word])})
+
+    def end_transaction(self, collector):
+        for word, n in self.changed.items():
+            collector.send("out", str(n).encode(), word.encode())
+        self.changed.clear()
+"""
+
+
+@pytest.fixture
+def local_job(kafka: str, tmp_path: Path) -> Iterator[StandaloneJob]:
+    """One store has messages of Protobuf, and needs no ZooKeeper."""
+    registry = {"class": "protobuf", "message": "my.Count"}
+    more = {
+        f"serializers.registry.{n}.{k}": v for n in ("count", "old") for k, v in registry.items()
+    }
+    files = {f"serializers.registry.{n}.schema.file": f"{n}.desc" for n in ("count", "old")}
+    with standalone_job(
+        kafka, tmp_path, {**more, **files, "stores.counts.msg.serde": "count"}
+    ) as made:
+        yield made
+
+
+def deploy_messages(job: StandaloneJob, number: str, gone: int = 0) -> None:
+    """Count in this type; ``gone``: the count that the function deletes."""
+    kinds = {"int": FieldDescriptorProto.TYPE_INT32, "str": FieldDescriptorProto.TYPE_STRING}
+    made = FileDescriptorSet()
+    message = made.file.add(name="count.proto", package="my").message_type.add(name="Count")
+    label = FieldDescriptorProto.LABEL_OPTIONAL
+    message.field.add(name="n", number=1, type=kinds[number], label=label)
+    package = job.folder / "package"
+    (package / "count.desc").write_bytes(made.SerializeToString())
+    code = _MESSAGES.replace("NUMBER", number).replace("GONE", str(gone))
+    code = code.replace('"out"', f'"{job.name}-out"')
+    (package / "user_job.py").write_text(code, encoding="utf-8")
+
+
+def test_messages_of_protobuf_are_converted_by_their_former_entry(local_job: StandaloneJob) -> None:
+    """The stream alone does not read them. A None is refused, but where that is meant."""
+    deploy_messages(local_job, "int")
+    local_job.produce(5)
+    local_job.produce(1)
+    local_job.stop(counting(local_job))
+    package = local_job.folder / "package"
+    (package / "count.desc").rename(package / "old.desc")
+    deploy_messages(local_job, "str", gone=2)
+    assert "--from is missing: the values are protobuf" in convert(local_job, "counts").stderr
+
+    refused = convert(local_job, "counts", "--from=old")
+    assert refused.returncode == 1
+    assert "user_job:count_of returned None: return the new value, or give" in refused.stderr
+    deleted = convert(local_job, "counts", "--from=old", "--none-deletes")
+    assert counts_of(deleted) == (3 * PARTITIONS, 0, True)
+    gone = [key for key, sent in local_job.sent.items() if sent == 2]
+    assert json.loads(deleted.stdout)["deleted"] == len(gone) > 0
+
+    local_job.sent.update(dict.fromkeys(gone, -2))  # they begin at 1
+    local_job.produce(2)
+    local_job.stop(counting(local_job))
+
+
+def counting(job: StandaloneJob) -> subprocess.Popen[bytes]:
+    """Return the processor of run-local, which has counted all that was sent."""
+    process = job.run("run-local", "local")
+    job.until_counted()
+    return process
