@@ -19,6 +19,7 @@ from collections.abc import Callable, Generator, Iterator
 from types import FrameType
 from typing import Any
 
+import branch_coverage  # first: it counts what the packages do while they are imported
 import hanging_tests
 import hypothesis
 import once_more
@@ -69,6 +70,8 @@ _LOOP_LIMIT_S = 10.0
 _SHOWN = 60
 _IN_CONTAINERS = "tests/cluster/"
 
+_MISSING = pytest.StashKey[str]()
+"""The lines and branches of the pure packages that no test takes, or why that is not known."""
 _searched: list[str] = []
 _back_ends: set[str] = set()
 """What tests of the cluster in containers ran on, or why they did not run."""
@@ -91,6 +94,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--once-more", action="store_true", default=False, help=about)
     about = "tests/integration/disturbed: write the pictures of docs/dashboard.md into this folder"
     parser.addoption("--pictures", metavar="FOLDER", help=about)
+    about = "workers count the branches of the pure packages that their tests take: all, or it fails"
+    parser.addoption(branch_coverage.OPTION, action="store_true", default=False, help=about)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -106,10 +111,14 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("homeport")
     config.stash[shared_clusters.KEPT_LOGS] = []
     hanging_tests.begin(config)
+    if branch_coverage.COUNT is not None:
+        config.pluginmanager.register(branch_coverage.COUNT)
     if _is_worker(config):
         shared_clusters.join()
     else:
         shared_clusters.begin()
+        if config.getoption(branch_coverage.OPTION):
+            branch_coverage.order()
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -217,6 +226,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401 - xdist has no type for it
     """A worker has ended; clusters of one that crashed, or whose test hung, stop."""
     if error:
+        node.config.stash[_MISSING] = "not judged: a worker ended with its counts"
         remove_abandoned(shared_clusters.PREFIX, progress=print)
     logs = getattr(node, "workeroutput", {}).get(_KEPT_LOGS, [])
     node.config.stash[shared_clusters.KEPT_LOGS].extend(logs)
@@ -247,7 +257,17 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     logs.extend(shared_clusters.end(keep_logs=bool(session.testsfailed)))
     if config.getoption("once_more"):
         once_more.at_the_end(session)
+    if session.exitstatus == pytest.ExitCode.OK and config.getoption(branch_coverage.OPTION):
+        _judge_branches(session)
     if os.environ.get(_CHECK_FAILED) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _judge_branches(session: pytest.Session) -> None:
+    if _MISSING in session.config.stash:
+        return
+    session.config.stash[_MISSING] = missing = branch_coverage.missing()
+    if missing:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -267,5 +287,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for folder in terminalreporter.config.stash[shared_clusters.KEPT_LOGS]:
         terminalreporter.line(f"logs of the local cluster: {folder}")
     once_more.summarise(terminalreporter)
+    if missing := terminalreporter.config.stash.get(_MISSING, ""):
+        terminalreporter.section("branches of the pure packages that no test of theirs takes")
+        terminalreporter.line(missing)
     if os.environ.get(_CHECK_FAILED):
         terminalreporter.section("scripts/check failed, see the top of this output", sep="!")

@@ -28,11 +28,11 @@ UNIT = ("appmaster/yarn", "job", *(f"container/{name}" for name in _CONTAINER))
 
 
 VERSIONS = [*others()] or ["none"]
-ON_YARN = [*map(long, VERSIONS[:-1]), VERSIONS[-1]]
-"""The newest one; the others differ from it and from our own by what the other tests show."""
+NEWEST = [*map(long, VERSIONS[:-1]), VERSIONS[-1]]
+"""Those between it and our own are for ``scripts/test all``."""
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=NEWEST)
 def other(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """An environment of one of them."""
     if not others():
@@ -48,7 +48,6 @@ def test_every_module_imports_and_skein_too(other: Installation, tmp_path: Path)
     assert (done.returncode, done.stdout) == (0, "0.8.2\n"), done.stderr
 
 
-@pytest.mark.parametrize("other", ON_YARN, indirect=True)
 def test_a_new_job_runs_on_yarn(
     other: Installation, cluster: LocalUnderTest, tmp_path: Path
 ) -> None:

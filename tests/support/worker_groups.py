@@ -32,7 +32,6 @@ _FIRST = (
     _DISTURBED_1,
     _DISTURBED_2,
     "tests/unit/world/test_rules.py",
-    "tests/unit/scripts/test_coverage.py",
 )
 """What takes minutes on one worker: begun last, it would be waited for by all others."""
 _ON_CLUSTERS = ("cluster", "integration", "long")
