@@ -94,7 +94,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--once-more", action="store_true", default=False, help=about)
     about = "tests/integration/disturbed: write the pictures of docs/dashboard.md into this folder"
     parser.addoption("--pictures", metavar="FOLDER", help=about)
-    about = "workers count the branches of the pure packages that their tests take: all, or it fails"
+    about = "workers count the branches of pure packages that their tests take: all, or it fails"
     parser.addoption(branch_coverage.OPTION, action="store_true", default=False, help=about)
 
 

@@ -2,7 +2,7 @@
 
 A request leaves only where a commit of this incarnation has just returned: until then no other one
 has taken over, and no topic was recreated. It takes no time of the tasks: the answer is taken at
-a later commit. An error costs disk space alone, and is tried again.
+a later commit. An error costs disk space alone, and is tried again. Source: safety I10.
 """
 
 import logging

@@ -28,11 +28,7 @@ _GROUPS = {
     "test_network_failover.py": _DISTURBED_2,
 }
 """Module of tests/integration -> its group, which has clusters of its own."""
-_FIRST = (
-    _DISTURBED_1,
-    _DISTURBED_2,
-    "tests/unit/world/test_rules.py",
-)
+_FIRST = (_DISTURBED_1, _DISTURBED_2, "tests/unit/world/test_rules.py")
 """What takes minutes on one worker: begun last, it would be waited for by all others."""
 _ON_CLUSTERS = ("cluster", "integration", "long")
 _FOLDERS = (*_ON_CLUSTERS, "exhaustive", "property")

@@ -15,11 +15,11 @@ from tests.unit.world.rules import RULES
 
 ROOT = Path(__file__).resolve().parents[2]
 _PAGE = ROOT / "docs" / "safety.md"
-_ANCHOR = re.compile(r'<a id="([a-z]\d)"></a>\*\*([A-Z]\d)\*\*')
-_CITATION = re.compile(r"\b[Ss]afety [A-Z]\d(?:, [A-Z]\d)*\b(?! (?:to|and) [A-Z]\d)")
+_ANCHOR = re.compile(r'<a id="([a-z]\d+)"></a>\*\*([A-Z]\d+)\*\*')
+_CITATION = re.compile(r"\b[Ss]afety [A-Z]\d+(?:, [A-Z]\d+)*\b(?! (?:to|and) [A-Z]\d+)")
 _ATTEMPT = re.compile(r"\b[Ss]afety[\s:,;]+(?:rules? )?[A-Z]?\d[^,.;:)\n]*")
 """What an author may write for a citation, also over the end of a line."""
-_RULE = re.compile(r"\b[KALCISP]\d\b")
+_RULE = re.compile(r"\b[KALCISP]\d\d?\b")
 _CITING = (".py", ".md", ".toml", ".txt", ".cfg", ".sh")
 _PRODUCT = (
     "appmaster/",

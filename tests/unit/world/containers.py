@@ -97,12 +97,14 @@ _ROOMS = ("child", "host", "incarnation", "launcher", "processing")
 class Count(BatchTask):
     """Counts records per key into ``counts``, and sends every count to ``out``.
 
-    With a value of ``my.bug`` it fails, "at-start" or "at-work".
+    With a value of ``my.bug`` it fails, "at-start" or "at-work". Where the job has the repartition
+    ``by`` it sends each record of an input there, and counts what comes from there.
     """
 
     def init(self, context: TaskContext) -> None:
         """Finds its store."""
         self._counts: KeyValueStore = context.store("counts")
+        self._by = context.repartition("by") if "task.repartition.by" in context.config else None
         self._bug = context.config.get("my.bug")
         if self._bug == "at-start":
             raise ValueError(self._bug)
@@ -111,7 +113,11 @@ class Count(BatchTask):
         """One count per record."""
         if self._bug == "at-work":
             raise ValueError(self._bug)
-        for key in table.column("key").to_pylist():
+        rows = zip(*(table.column(name).to_pylist() for name in ("stream", "key")), strict=True)
+        for stream, key in rows:
+            if self._by not in (None, stream):
+                collector.send("by", b"", key)
+                continue
             count = int(self._counts.get(key) or b"0") + 1
             self._counts.put(key, str(count).encode())
             collector.send("out", str(count).encode(), key)

@@ -204,6 +204,11 @@ class ModelConsumer:
             self._network.clock.point(f"fetch {place[0]}")
             log = self._network.broker.partition(place)
             end = self._end(log)
+            if at.position < log.oldest:
+                code = KafkaError._AUTO_OFFSET_RESET
+                self._fetched.append(_event_of(place, at.position, code))
+                at.position = end
+                continue
             if self._is_committed:
                 records = list(log.committed(at.position, end))
             else:
@@ -267,6 +272,20 @@ class ModelAdmin:
                 answer.set_exception(_known(error))
             found[place] = answer
         return found
+
+    def delete_records(
+        self, places: Sequence[TopicPartition], *, request_timeout: float = _DEFAULT_REQUEST_S
+    ) -> dict[TopicPartition, Future[None]]:
+        """Nothing before these offsets is there any more."""
+
+        def act() -> None:
+            for place in places:
+                log = self._network.broker.partition((place.topic, place.partition))
+                log.oldest = max(log.oldest, place.offset)
+
+        topics = ", ".join(dict.fromkeys(place.topic for place in places))
+        answer = self._ask(f"delete records of {topics}", request_timeout, act)
+        return dict.fromkeys(places, answer)
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Topics:
         """What topics there are."""

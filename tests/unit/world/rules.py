@@ -47,6 +47,7 @@ RULES = {
     "I7": "a commit of unknown outcome ends the container",
     "I8": "without exactly-once, outputs are delivered before their checkpoint",
     "I9": "where a task begins is committed before its first input",
+    "I10": "records of a repartition are deleted behind the own committed position alone",
     "S1": "the position is in the store itself; OFFSET says what it was before the flush",
     "S2": "a store that stood behind for longer than deletes are kept is rebuilt",
     "S3": "OFFSET beyond the changelog's end, or of another topic: rebuilt",
