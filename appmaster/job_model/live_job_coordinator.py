@@ -90,7 +90,8 @@ class LiveJobCoordinator:
 
     ``look`` asks Kafka for the inputs of a configuration. ``history`` gets each change before it is
     published. ``topics`` has the ids of the inputs' topics. ``look_for_topics`` writes the inputs
-    that are new by a regular expression into the stream, whose news bring them.
+    that are new by a regular expression into the stream, whose news bring them, and returns a line
+    for each that is refused.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class LiveJobCoordinator:
         look: Callable[[Config], InputsSeen],
         history: HistoryWriter,
         topics: InputTopicManager,
-        look_for_topics: Callable[[JobModel], None],
+        look_for_topics: Callable[[JobModel], tuple[str, ...]],
     ) -> None:
         self._configuration = configuration
         self.job_models = job_models
@@ -124,6 +125,7 @@ class LiveJobCoordinator:
         self._looked_s: float | None = None
         self._look_for_topics = look_for_topics
         self._topics_looked_s = -math.inf
+        self._topics_refused: tuple[str, ...] = ()
         self._pool = ThreadPoolExecutor(1, "job-model")
 
     def heard(self, config: Config, at_once: str | None = None) -> None:
@@ -154,12 +156,13 @@ class LiveJobCoordinator:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def shown(self) -> ShownConfiguration:
-        """Return what is not applied and why, and which inputs were recreated."""
+        """Return what is not applied and why, and which inputs were recreated or are refused."""
         return ShownConfiguration(
             version=self.job_models.version,
             pending=self._configuration.pending,
             fault=self._configuration.fault,
             inputs_begun_anew=self._begun_anew,
+            topics_refused=self._topics_refused,
         )
 
     # ------------------------------------------------------------------ configuration
@@ -252,7 +255,8 @@ class LiveJobCoordinator:
         interval_s = keys.JOB_MONITOR_INPUT_REGEX_MS.read(model.config) / 1000
         if now_s - self._topics_looked_s >= interval_s:
             self._topics_looked_s = now_s
-            await self._computed(partial(self._look_for_topics, model))
+            refused = await self._computed(partial(self._look_for_topics, model))
+            self._topics_refused = self._topics_refused if refused is None else refused
 
     async def _follow_inputs(self, job: RunningJob) -> None:
         model = self.job_models.model

@@ -45,14 +45,14 @@ class TopicWatch:
         self._new = NewTopics(log, topics)
         self._check_model = check_model
 
-    def look(self, model: JobModel) -> None:
-        """Write the inputs that fit the job with ``model``; log why others do not, once.
+    def look(self, model: JobModel) -> tuple[str, ...]:
+        """Write the inputs that fit the job with ``model``; return why others do not, a line each.
 
         UnavailableError: Kafka did not answer.
         """
         manager = ConfigManager(self._stream)
         if _INPUTS in manager.written():
-            return  # set by hand: that list counts, as at a submission
+            return ()  # set by hand: that list counts, as at a submission
         before = manager.deployed()
         config = self._file.merged(before)
         ids = InputTopicManager(self._stream).ids()
@@ -69,6 +69,7 @@ class TopicWatch:
         changes = _changes(config, self._new.joined(config, check))
         if changes:
             self._stream.write([wire.set_config(key, value) for key, value in changes.items()])
+        return tuple(self._new.refused.values())
 
 
 def _changes(before: Config, after: Config) -> dict[str, str]:

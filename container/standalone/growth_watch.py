@@ -24,7 +24,8 @@ class GrowthWatch:
 
     ``start`` once, ``close`` in any case. ``led``: returns the newest JobModel if this processor
     leads; else None. ``changed``: called once for each such change. ``counts``: returns {input:
-    number of partitions}, ``topics`` those of a system; both ask Kafka.
+    number of partitions}, ``topics`` those of a system; both ask Kafka. ``new``: the topics that
+    matched, and were no input, at the last look.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class GrowthWatch:
         self._pauses_s = {self.check: growth.read(config) / 1000}
         self._pauses_s[self.check_topics] = regex.read(config) / 1000
         self._reported: set[str] = set()
+        self.new: Collection[SystemStream] = ()
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="growth-watch", daemon=True)
 
@@ -67,7 +69,7 @@ class GrowthWatch:
         """Look once for topics that match and that the newest version lacks; errors as above."""
         model = self._led()
         if model is not None:
-            found = new_inputs(self._config_of(model), self._topics)
+            self.new = found = new_inputs(self._config_of(model), self._topics)
             self._report(f"new topics match: {', '.join(map(str, found))}" if found else None)
 
     def _config_of(self, model: JobModel) -> Config:

@@ -128,7 +128,7 @@ class JobPlanner:
         self._order: _Order | None = None
         self._is_near = self._is_closed = False
         self._stream = KeptStream(config)
-        self._new_topics = NewTopics(_LOG)
+        self.new_topics = NewTopics(_LOG)
         self._thread = threading.Thread(target=self._run, name="planner", daemon=True)
         self._thread.start()
 
@@ -243,7 +243,7 @@ class JobPlanner:
             require_same_keys(recorded, wanted, before)
             require_model(wanted, before, ids)
 
-        return self._new_topics.joined(with_matching(self._config, read), check)
+        return self.new_topics.joined(with_matching(self._config, read), check)
 
 
 def _model(

@@ -35,6 +35,7 @@ from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import (
     Phase,
+    ShownConfiguration,
     ShownContainer,
     ShownJob,
     ShownStatus,
@@ -64,7 +65,8 @@ class ProcessorPage:
     """Implements ``JobCoordinatorBackend``, ``DecisionSource`` and ``Peers`` of one processor.
 
     ``model_of``: returns the JobModel of a version that was seen. ``report``: returns the
-    container's last report; None: there is none.
+    container's last report; None: there is none. ``topics_refused``: returns why topics that match
+    are no inputs; of a leader.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class ProcessorPage:
         self._models: dict[int, JobModel] = {}
         self._others: dict[ProcessorId, ShownContainer] = {}
         self._taken_over = ShownTakenOver()
+        self.topics_refused: Callable[[], tuple[str, ...]] = tuple
 
     def decided(self, event: Event, decision: ProcessorDecision) -> None:
         """Note a step; the coordination's thread calls it."""
@@ -237,7 +240,13 @@ class ProcessorPage:
             hosts=tuple(sorted({r.location for r in state.registrations})),
             change=change(state),
             taken_over=self._taken_over,
+            configuration=self._configuration(state),
         )
+
+    def _configuration(self, state: ProcessorState) -> ShownConfiguration | None:
+        refused = self.topics_refused() if state.is_leader else ()
+        version = state.version or 0
+        return ShownConfiguration(version=version, topics_refused=refused) if refused else None
 
     def _container(self, state: ProcessorState) -> ShownContainer:
         report, work = self._report(), state.work

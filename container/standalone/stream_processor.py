@@ -268,9 +268,13 @@ class StreamProcessor:
 
     def _run(self) -> None:
         planner = JobPlanner(self._config, self._tree.readings, self._coordination)
-        watches: list[GrowthWatch | AdoptionWatch] = [
-            GrowthWatch(self._config, self._page.led, self._coordination.inputs_changed)
-        ]
+        growth = GrowthWatch(self._config, self._page.led, self._coordination.inputs_changed)
+        self._page.topics_refused = lambda: tuple(
+            line
+            for stream, line in planner.new_topics.refused.items()
+            if stream is None or stream in growth.new
+        )
+        watches: list[GrowthWatch | AdoptionWatch] = [growth]
         if isinstance(self._tree, LocalTree):  # ZooKeeper has all processors of its job
             kept = KeptStream(self._config)
             watches.append(AdoptionWatch(kept, self._tree.id, self._overtaken))

@@ -284,12 +284,16 @@ class ShownKey(_Shown, frozen=True):
 
 
 class ShownConfiguration(_Shown, frozen=True):
-    """The JobModel's version, and the part of the stream's configuration that is not applied."""
+    """The JobModel's version, and the part of the stream's configuration that is not applied.
+
+    ``topics_refused``: why topics that match a ``regex-topics`` are no inputs, a line each.
+    """
 
     version: int = 0
     pending: tuple[ShownKey, ...] = ()
     fault: str | None = None
     inputs_begun_anew: Any = None
+    topics_refused: tuple[str, ...] = ()
 
 
 class ShownTakenOver(_Shown, frozen=True):

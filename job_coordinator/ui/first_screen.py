@@ -14,6 +14,7 @@ from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.host_drain import left_on_drained_hosts
 from homeport.job_coordinator.status.shape import (
     Phase,
+    ShownConfiguration,
     ShownContainer,
     ShownPlacement,
     ShownRollout,
@@ -215,6 +216,7 @@ def _notices(status: ShownStatus) -> Iterator[str]:
         yield f"the coordinator stream: {status.coordinator_stream}"
     for partner, why in status.unanswered.items():
         yield f"{partner} does not answer: {why}"
+    yield from _configuration(status.configuration)
     for container in status.containers:
         behind_s = container.lag_seconds
         if behind_s is not None and behind_s >= _BEHIND_S:
@@ -229,6 +231,16 @@ def _notices(status: ShownStatus) -> Iterator[str]:
     yield from left_on_drained_hosts(status)
     yield from _upgrade(status.upgrade)
     yield from _rolling_restart(status.rolling_restart)
+
+
+def _configuration(shown: ShownConfiguration | None) -> Iterator[str]:
+    if shown is None:
+        return
+    if shown.fault is not None:
+        yield f"the configuration in force stays: {shown.fault}"
+    yield from shown.topics_refused[:_NAMED]
+    if len(shown.topics_refused) > _NAMED:
+        yield f"{len(shown.topics_refused) - _NAMED} more topics that match become no input"
 
 
 def _commands(status: ShownStatus) -> Iterator[str]:

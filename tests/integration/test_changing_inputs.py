@@ -203,10 +203,14 @@ def test_new_topics_that_match_become_inputs_while_the_job_runs(
     job.counts_all()
     assert job.written("task.inputs") == list_of(job, more)
 
+    (line,) = job.get("v1/status")["configuration"]["topics_refused"]
+    assert line.startswith(f"kafka.{odd} matches job.config.rewriter.more.regex, and becomes no ")
+    assert f"  {line}" in job.operator("status").stdout
     send_beyond(job, odd, 50)
     change(job, "job.changelogs.grow", "true")
     job.kill_driver()
     reads(job, more, odd)
+    assert job.get("v1/status")["configuration"]["topics_refused"] == []
     kill_one(job)
     send_beyond(job, odd, 50)
     job.counts_all()

@@ -246,7 +246,7 @@ class Am:
                 look=lambda _: InputsSeen(COUNTS, {IN: "id"}),
                 history=writer,
                 topics=InputTopicManager(self.stream, 1),
-                look_for_topics=lambda _: None,
+                look_for_topics=lambda _: (),
             ),
             publish=self.publish,
             started=StartedLedger(history.parent),

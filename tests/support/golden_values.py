@@ -267,6 +267,7 @@ STATUS = ShownStatus(
         pending=(ShownKey(key="task.opts", in_force="a", wanted="b", takes="restart"),),
         fault="it is refused",
         inputs_begun_anew=["kafka.in"],
+        topics_refused=("kafka.odd matches",),
     ),
     upgrade=ShownRollout(
         phase="forward",

@@ -76,14 +76,52 @@ def test_one_that_does_not_fit_is_refused_in_one_line_once(
     assert "give it 6 partitions, as many as the job has tasks" in line
 
 
+def test_a_refusal_lasts_until_the_topic_fits_or_is_gone(tmp_path: Path) -> None:
+    """Or until the inputs are set by hand."""
+    job = _Topics(tmp_path)
+
+    def refused() -> tuple[str, ...]:
+        return job.watch.look(job.job_models.model)
+
+    assert refused() == ()
+    job.come(b=7, odd=7)
+    assert [line.partition(" ")[0] for line in refused()] == [str(B), str(ODD)]
+    job.come(b=6)
+    assert [line.partition(" ")[0] for line in refused()] == [str(ODD)]
+    job.existing.remove("in-odd")
+    assert refused() == ()
+
+
+def test_the_status_has_the_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stays while Kafka does not answer, and goes with the topic."""
+    monkeypatch.setattr(live_job_coordinator, "_POLL_S", 0.01)
+    job = Job(tmp_path, _WITH.merged({"job.coordinator.monitor-input-regex.frequency.ms": "1"}))
+    job.existing |= {"in-odd"}
+    job.others |= {ODD: 7}
+
+    async def scene() -> None:
+        await job.until(lambda: bool(job.live.shown().topics_refused))
+        (line,) = job.live.shown().topics_refused
+        assert line.startswith(f"{ODD} matches {_REGEX}, and becomes no input: task.inputs = ")
+        job.is_away = True
+        await job.some_rounds()
+        assert job.live.shown().topics_refused == (line,)
+        job.existing.remove("in-odd")
+        job.is_away = False
+        await job.until(lambda: not job.live.shown().topics_refused)
+
+    job.play(scene)
+
+
 def test_inputs_that_were_set_by_hand_stay(tmp_path: Path) -> None:
     """As at a submission, which lays them above what the expression finds."""
     job = _Topics(tmp_path)
     record = wire.set_config("task.inputs", str(IN))._replace(source=WRITER_SOURCE)
     job.stream.write([record])
     job.stream.catch_up()
-    job.come(a=6)
+    job.come(a=6, odd=7)
     assert job.written() == {"task.inputs": str(IN)}
+    assert job.watch.look(job.job_models.model) == ()
 
 
 def test_an_expression_that_is_none_is_a_line(

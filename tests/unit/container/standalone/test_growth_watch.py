@@ -77,6 +77,8 @@ def test_a_topic_that_matches_is_reported_until_the_version_reads_it() -> None:
     more = SystemStreamPartition("kafka", "in-more", 0)
     model[0] = model_of({}, TaskModel(TaskName("Partition 0"), (more,), 0))
     watch.check_topics()
+    assert list(watch.new) == []
     topics.add("in-third")
     watch.check_topics()
     assert seen == ["changed"] * 2
+    assert list(watch.new) == [SystemStream("kafka", "in-third")]

@@ -34,7 +34,7 @@ from homeport.job_coordinator.standalone.protocol import (
 )
 from homeport.job_coordinator.standalone.state import ProcessorState
 from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
-from homeport.job_coordinator.status.shape import ShownChange, ShownStandby
+from homeport.job_coordinator.status.shape import ShownChange, ShownConfiguration, ShownStandby
 
 ONE, TWO = ProcessorId("one"), ProcessorId("two")
 FIRST = Registration(1, ONE, Host("h1"), "http://h1:1/")
@@ -114,6 +114,18 @@ def test_the_status_has_every_registered_processor() -> None:
     assert status["hosts"] == ["h1", "h2"]
     assert [c["processor_id"] for c in body_of_status(page.own_status())["containers"]] == ["one"]
     assert page.locality() == {ONE: "h1", TWO: "h2"}
+
+
+def test_the_leader_shows_the_topics_that_are_refused() -> None:
+    """A follower judges none; without one there is nothing to show."""
+    leader, follower = _planned(FIRST).page, _planned(SECOND).page
+    assert leader.status().configuration is None
+    for page in (leader, follower):
+        page.topics_refused = lambda: ("kafka.odd matches",)
+    assert leader.status().configuration == ShownConfiguration(
+        version=1, topics_refused=("kafka.odd matches",)
+    )
+    assert follower.own_status().configuration is None
 
 
 def test_a_processor_says_what_it_waits_for() -> None:

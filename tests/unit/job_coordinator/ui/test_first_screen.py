@@ -195,6 +195,20 @@ def test_what_else_is_wrong_is_noticed() -> None:
     assert found.headline == "All 3 containers are where they should be"
 
 
+def test_what_is_not_in_force_is_noticed() -> None:
+    """Keys that break a rule, and topics that match and become no input: the first five."""
+    refused = [f"kafka.odd-{n} matches" for n in range(7)]
+    found = screen(container("0"), configuration={"fault": "bad", "topics_refused": refused})
+    assert found.notices == (
+        "the configuration in force stays: bad",
+        *refused[:5],
+        "2 more topics that match become no input",
+    )
+    five = screen(container("0"), configuration={"fault": None, "topics_refused": refused[:5]})
+    assert five.notices == tuple(refused[:5])
+    assert screen(container("0"), configuration={"version": 2}).is_calm
+
+
 def test_a_command_for_a_container_that_runs_is_noticed() -> None:
     """It has what it waits for, and the way out; one that does not run has its own line."""
     waits = "0-warm@1 has 13000 records left to read"
