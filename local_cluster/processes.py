@@ -162,8 +162,7 @@ def freeze(find: Callable[[], Iterable[ProcessId]]) -> set[ProcessId]:
     """
     frozen: set[ProcessId] = set()
     while new := {p for p in with_descendants({*find(), *frozen}) - frozen if is_alive(p)}:
-        for process in new:
-            send(process, signal.SIGSTOP)
+        pause(new)  # one that still runs could start another after the scan
         frozen |= new
     return frozen
 
