@@ -6,18 +6,29 @@ import json
 import shutil
 import subprocess
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusters_under_test import LocalUnderTest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from forked_tool import run_about
 from job_configs import job_config
 from json_answers import require_promised
 from left_stores import store_in
 from recorded_jobs import record_job
+from secured_broker import RIGHTS, client_of, keys_of, secured_broker
+from waiting import until
 from yarn_jobs import Job, wait_for
 
 from homeport.config.config import Config
@@ -232,6 +243,80 @@ def test_what_another_job_uses_is_kept(
     assert "deleted: the changelog of store s" in stated[f"kafka.log-mine-{mark}"]
     stay = {"in-mine-*", "read-*", "shared-*", "log-reader-*", "__samza_coordinator_reader-*_1"}
     assert topics(kafka, mark) == stay
+
+
+@pytest.mark.long
+def test_a_topic_that_the_user_may_not_delete_is_left_to_the_next_run(
+    tmp_path: Path, tool: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """The others go, the stream stays; nothing starts meanwhile, and with the right all goes."""
+    users = {"admin": "secret", "flights": "hidden"}
+    with secured_broker(tmp_path, users, RIGHTS) as servers:
+        admin = AdminClient({**client_of(servers, "admin", "secret"), "log_level": 0})
+
+        def names() -> set[str]:
+            found = admin.list_topics(timeout=30).topics
+            return {name for name in found if "mine" in name}
+
+        until(lambda: _is_granted(admin, [_right(kind) for kind in _KINDS]))
+        forbidden = _right(ResourceType.TOPIC, "log-mine", AclOperation.DELETE, is_granted=False)
+        until(lambda: _is_granted(admin, [forbidden]))
+        login = keys_of("flights", "hidden")
+        own = {"job.name": "mine", "task.outputs": "kafka.out-mine", **MAKES, **LOCAL, **login}
+        mine = _recorded(servers, own)
+        stream = "__samza_coordinator_mine_1"
+        assert names() == {"in-mine", "log-mine", "out-mine", stream}
+
+        first = tool(mine, "--apply")
+        assert first.returncode == 3, first.stdout + first.stderr
+        stated = {line.split()[1].rstrip(":"): line for line in first.stdout.splitlines()}
+        refused = stated["kafka.log-mine"]
+        assert "left: the changelog of store s; Kafka refuses to delete it (" in refused
+        assert "let topics be deleted (delete.topic.enable, or the right to do so)" in refused
+        assert "deleted: an output" in stated["kafka.out-mine"]
+        assert "left: the coordinator stream, which goes last" in stated[f"kafka.{stream}"]
+        assert first.stderr.splitlines()[-1].endswith(": see the lines with left")
+        assert names() == {"in-mine", "log-mine", stream}
+        halved = run_about(mine, tmp_path / "job.properties", ["run-local"])
+        assert halved.returncode == 1
+        assert "the deletion of the job began with submission" in halved.stderr
+
+        for gone in admin.delete_acls([_filter(forbidden)]).values():
+            assert gone.result(30)
+        last = tool(mine, "--apply")
+        assert last.returncode == 0, last.stdout + last.stderr
+        assert names() == {"in-mine"}
+
+
+_KINDS = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
+
+
+def _right(
+    kind: ResourceType,
+    name: str = "*",
+    operation: AclOperation = AclOperation.ALL,
+    *,
+    is_granted: bool = True,
+) -> AclBinding:
+    """What the user ``flights`` may do, or may not."""
+    permission = AclPermissionType.ALLOW if is_granted else AclPermissionType.DENY
+    literal = ResourcePatternType.LITERAL
+    return AclBinding(kind, name, literal, "User:flights", "*", operation, permission)
+
+
+def _filter(right: AclBinding) -> AclBindingFilter:
+    parts = (right.restype, right.name, right.resource_pattern_type, right.principal, right.host)
+    return AclBindingFilter(*parts, right.operation, right.permission_type)
+
+
+def _is_granted(admin: AdminClient, rights: Sequence[AclBinding]) -> bool:
+    """Whether the broker, which may still start, has taken them."""
+    try:
+        for future in admin.create_acls(list(rights), request_timeout=5).values():
+            future.result(10)
+    except KafkaException:
+        return False
+    return True
 
 
 def test_jobs_whose_names_are_one_in_topics_are_told_apart(

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from secured_broker import client_of, secured_broker
 from waiting import until
 
-from homeport.job_coordinator.parent_death import die_with_parent
-from homeport.local_cluster.jars import default_cache, ensure_jars
-from homeport.local_cluster.kafka_broker import kafka_cluster_id, shared_properties
-
 _HOMEPORT = [sys.executable, "-m", "homeport.cli.main"]
-_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _FILE = """
 from homeport import Job, Kafka, env
 
@@ -40,14 +33,6 @@ def add(key: str, value: int) -> None:
 """
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 @pytest.fixture
 def password() -> str:
     """A password with what Kafka's format for it must escape."""
@@ -57,43 +42,8 @@ def password() -> str:
 @pytest.fixture
 def servers(tmp_path: Path, password: str) -> Iterator[str]:
     """The address of a broker that only the user ``flights`` may use."""
-    port, controller = _free_ports(2)
-    text = password.replace("\\", "\\\\").replace('"', '\\"')
-    login = f'{_MODULE} username="flights" password="{text}" user_flights="{text}";'
-    values = {
-        **shared_properties(1),
-        "process.roles": "broker,controller",
-        "node.id": 1,
-        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listeners": f"INSIDE://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
-        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "INSIDE",
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.inside.plain.sasl.jaas.config": login.replace("\\", "\\\\"),
-        "log.dirs": tmp_path / "kafka",
-    }
-    settings = tmp_path / "server.properties"
-    settings.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-    java = ["java", "-Xmx256m", "-cp", f"{ensure_jars(default_cache(), 'kafka')}/*"]
-    identity = kafka_cluster_id(secrets.token_bytes(16))
-    storage = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(settings)]
-    subprocess.run([*java, *storage], check=True, capture_output=True)
-    first = partial(die_with_parent, os.getpid())
-    with (
-        (tmp_path / "kafka.log").open("wb") as log,
-        subprocess.Popen(
-            [*java, "kafka.Kafka", str(settings)],
-            stdout=log,
-            stderr=log,
-            preexec_fn=first,  # noqa: PLW1509 - no lock is taken in it
-        ) as broker,
-    ):
-        try:
-            yield f"127.0.0.1:{port}"
-        finally:
-            broker.kill()
+    with secured_broker(tmp_path, {"flights": password}) as address:
+        yield address
 
 
 def _run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -114,13 +64,7 @@ def test_a_job_logs_in_with_a_secret_of_the_environment(
     folder = tmp_path / "job"
     folder.mkdir()
     (folder / "login.py").write_text(_FILE.format(servers=servers))
-    client = {
-        "bootstrap.servers": servers,
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanisms": "PLAIN",
-        "sasl.username": "flights",
-        "sasl.password": password,
-    }
+    client = client_of(servers, "flights", password)
     admin = AdminClient({**client, "log_level": 0})
     until(lambda: _made(admin), limit_s=60)
     producer = Producer(client)

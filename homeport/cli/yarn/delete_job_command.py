@@ -126,8 +126,7 @@ def _print(ended: Iterable[Ended], *, as_json: bool) -> int:
 def _require_none(left: int) -> None:
     if left:
         raise UnansweredError(
-            f"the job is deleted but for {number(left, 'thing')} that this command does not reach: "
-            "see the lines with left"
+            f"the job is deleted but for {number(left, 'thing')}: see the lines with left"
         )
 
 

@@ -7,7 +7,8 @@ Order, each step safe to be done again, as a command that is killed leaves the r
    raised, all incarnations are fenced; whether anything runs is looked at once more
 3. the Kafka gets the record of the deleted job, by which its directories are known on any host
 4. topics, the tree in ZooKeeper, directories of this host, and files of ended applications go
-5. the coordinator stream, which knows all this, goes last
+5. the coordinator stream, which knows all this, goes last; it stays while Kafka refuses to delete
+   another topic
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from homeport.appmaster.yarn.hadoop_files import hadoop_files
 from homeport.appmaster.yarn.kerberos import kerberos_login
@@ -26,8 +28,9 @@ from homeport.cli.host.deleted_state import DeletedState
 from homeport.cli.host.job_on_host import JobFolder
 from homeport.cli.job.job_view import TIMEOUT_S
 from homeport.cli.yarn.job import StoppedJob
+from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.config.errors import HomeportError
+from homeport.config.errors import ConfigError, HomeportError
 from homeport.config.settings.sections import COORDINATOR_TOPICS, SystemConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.client_files import forget_token
@@ -104,6 +107,7 @@ class JobEnd(StoppedJob):
     judged: tuple[Fate, ...] = ()
     deleted: DeletedJob = field(default_factory=lambda: DeletedJob("", ""))
     _state: DeletedState | None = None
+    _is_refused: bool = False
 
     def stop_limit_s(self) -> float | None:
         """Return how long containers may still take to stop; None: they have stopped.
@@ -195,20 +199,33 @@ class JobEnd(StoppedJob):
 
     def delete_stream(self) -> Iterator[Ended]:
         """Delete the coordinator stream, which no client has open; yield that, and hosts left."""
-        system = SystemConfig.of(self.config, self.job.coordinator_system)
-        TopicAdmin(system).delete(self.job.coordinator_topic)
-        yield self._coordinator(Outcome.DELETED)
+        if self._is_refused:
+            left = self._coordinator(Outcome.LEFT)
+            why = f"{left.reason}, which goes last: run this again, once Kafka lets all topics go"
+            yield replace(left, reason=why)
+        else:
+            yield self._deleted_topic(self.config, self._coordinator(Outcome.DELETED))
         yield from self._elsewhere()
+
+    def _deleted_topic(self, config: Config, gone: Ended) -> Ended:
+        """Delete the topic that ``gone`` names, and return it, or that Kafka refuses to."""
+        system, _, topic = gone.name.partition(".")
+        try:
+            TopicAdmin(SystemConfig.of(config, system)).delete(topic)
+        except ConfigError as refused:
+            self._is_refused = True
+            reason = f"{gone.reason}; {refused.rule}: {refused.remedy}"
+            return replace(gone, outcome=Outcome.LEFT, reason=reason)
+        return gone
 
     def _topics(self, require_newest: Callable[[], None] | None) -> Iterator[Ended]:
         for fate in self.judged:
-            name = fate.topic.stream
             outcome = Outcome.WOULD_BE if fate.is_deleted else Outcome.KEPT
+            ended = Ended(Kind.TOPIC, str(fate.topic.stream), outcome, fate.reason)
             if fate.is_deleted and require_newest is not None:
                 require_newest()
-                TopicAdmin(SystemConfig.of(self.recorded, name.system)).delete(name.stream)
-                outcome = Outcome.DELETED
-            yield Ended(Kind.TOPIC, str(name), outcome, fate.reason)
+                ended = self._deleted_topic(self.recorded, replace(ended, outcome=Outcome.DELETED))
+            yield ended
 
     def _coordinator(self, outcome: Outcome) -> Ended:
         topic = SystemStream(self.job.coordinator_system, self.job.coordinator_topic)

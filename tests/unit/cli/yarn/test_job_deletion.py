@@ -66,6 +66,7 @@ class Cluster:
     topics: dict[str, str] = field(default_factory=lambda: {CHECKPOINTS: "id-c", "log": "id-l"})
     files: set[str] = field(default_factory=set)
     done: list[str] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
 
     # As a TopicAdmin.
 
@@ -83,6 +84,8 @@ class Cluster:
 
     def delete(self, name: str) -> None:
         """Delete a topic, or a folder."""
+        if name in self.refused:
+            raise ConfigError("topic", name, "Kafka refuses to delete it", "let it go")
         self.done.append(f"deleted {name}")
         self.topics.pop(name, None)
         self.files.discard(name)
@@ -173,6 +176,42 @@ def test_the_record_comes_first_and_the_stream_last(cluster: Cluster, tmp_path: 
         "deleted log",
         "deleted __samza_coordinator_j_1",
     ]
+
+
+def test_a_topic_that_kafka_refuses_to_delete_holds_up_the_stream_alone(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The others go, and the directories; once it may go, the next run finishes."""
+    path = store_in(tmp_path, "j-1", "id-l")
+    end = end_of([JobFolder(tmp_path / "j-1", tmp_path)])
+    cluster.refused = {CHECKPOINTS}
+    end.look()
+    (refused, *gone) = end.carry_out(lambda: None)
+    reason = "the checkpoint topic; Kafka refuses to delete it: let it go"
+    assert str(refused) == f"topic kafka.{CHECKPOINTS}: left: {reason}"
+    assert stated(iter(gone)) == [
+        (Kind.TOPIC, "kafka.log", Outcome.DELETED),
+        (Kind.DIRECTORY, str(path), Outcome.DELETED),
+    ]
+    stream = "kafka.__samza_coordinator_j_1"
+    (held, *_) = end.delete_stream()
+    assert (held.name, held.outcome) == (stream, Outcome.LEFT)
+    assert "run this again, once Kafka lets all topics go" in held.reason
+
+    cluster.refused = {stream.removeprefix("kafka.")}
+    again = end_of()
+    again.look()
+    assert stated(again.carry_out(lambda: None)) == [
+        (Kind.TOPIC, f"kafka.{CHECKPOINTS}", Outcome.DELETED)
+    ]
+    (held, *_) = again.delete_stream()
+    assert (held.name, held.outcome) == (stream, Outcome.LEFT)
+    cluster.refused = set()
+    last = end_of()
+    last.look()
+    assert stated(last.carry_out(lambda: None)) == []
+    (gone_too, *_) = last.delete_stream()
+    assert gone_too.outcome is Outcome.DELETED
 
 
 def test_a_deletion_that_was_cut_off_goes_on(cluster: Cluster) -> None:
