@@ -15,12 +15,13 @@ from homeport.cli.host.job_on_host import (
     bases_of,
     host_named,
     job_folders_of,
+    note_places,
     place_named,
     recorded_job,
 )
 from homeport.cli.host.sweep import Sweep
 from homeport.cli.job.job_view import TIMEOUT_S, has_stream, stream_place
-from homeport.cli.options import AsJson, Named, described, new_app, note, note_origin, print_item
+from homeport.cli.options import AsJson, Named, described, new_app, note, print_item
 from homeport.config.config import Config
 from homeport.config.declarations.standalone_keys import ZOOKEEPER
 from homeport.config.errors import ConfigError, StoreError, UnavailableError
@@ -28,6 +29,7 @@ from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.standalone_section import coordinator_of, require_no_migration
 from homeport.container.progress.host_directories import HostRole, Owner, duration_ms
 from homeport.container.storage.cleaner import Limit, judge_by
+from homeport.container.storage.host_survey import folders_in
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJobs
 from homeport.job_coordinator.model.ids import Host
 
@@ -77,9 +79,7 @@ def clean(
     config, limit = named.config(), Limit(limit_ms, time.time_ns() // 1_000_000)
     if all_jobs:
         run = HostClean(config, host, limit, is_applied=apply, has_orphans=orphans)
-        for outcome in chain.from_iterable(map(run.outcomes, bases_of(base))):
-            print_item(outcome, as_json=as_json)
-        _summarise(run.sweeps)
+        _clean_all(run, bases_of(base), as_json=as_json)
         return
     if not has_stream(config):
         _clean_deleted(config, host, base, limit_ms, is_applied=apply, as_json=as_json)
@@ -94,6 +94,15 @@ def clean(
         for found in chain.from_iterable(sweep.outcomes(folder.path) for folder in folders):
             print_item(found, as_json=as_json)
         _summarise([sweep])
+
+
+def _clean_all(run: HostClean, bases: Sequence[Path], *, as_json: bool) -> None:
+    for folder in bases:
+        if not folders_in(folder):
+            note(f"note: {folder} has no folder of a job")
+        for outcome in run.outcomes(folder):
+            print_item(outcome, as_json=as_json)
+    _summarise(run.sweeps)
 
 
 def _clean_deleted(
@@ -113,8 +122,7 @@ def _clean_deleted(
         raise UnavailableError("the job was made while this command looked for it: run it again")
     name = host_named(config, host, standalone=coordinator_of(config) == ZOOKEEPER)
     folders = job_folders_of(job, base)
-    where = ", ".join(str(folder.path) for folder in folders)
-    note_origin(f"the record that the job was deleted, on {name}: {where}")
+    note_places("the record that the job was deleted", name, folders)
     state = DeletedState(deleted, folders, is_applied=is_applied, limit_ms=limit_ms)
     for outcome in state.outcomes():
         print_item(outcome, as_json=as_json)

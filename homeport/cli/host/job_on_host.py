@@ -5,7 +5,7 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from homeport.cli.job.job_view import TIMEOUT_S, JobView, is_standalone, open_job
-from homeport.cli.options import FromJob, note_origin
+from homeport.cli.options import FromJob, note, note_origin
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.operators_file import with_own_places
@@ -269,6 +269,9 @@ def _below(base: Path, job: JobConfig, given_by: str) -> JobFolder:
             raise ConfigError(given_by, str(base), "it is no folder", "name one that is there")
         found = folder.lstat()
     except FileNotFoundError:
+        if base.name == folder.name:
+            rule = "it is the job's own folder"
+            raise ConfigError(given_by, str(base), rule, "name the one above it") from None
         return JobFolder(folder, base)
     except PermissionError:
         raise ConfigError(
@@ -297,5 +300,13 @@ def place_named(
     standalone = is_standalone(job.view.given, job.view.stream)
     name = host_named(job.view.given, host, standalone=standalone)
     folders = job_folders_of(job.job, bases)
-    note_origin(f"{job.view.origin}, on {name}: {', '.join(str(f.path) for f in folders)}")
+    note_places(job.view.origin, name, folders)
     return name, folders
+
+
+def note_places(origin: object, host: Host, folders: Sequence[JobFolder]) -> None:
+    """Print where the answer comes from, and which of the folders are not there."""
+    note_origin(f"{origin}, on {host}: {', '.join(str(folder.path) for folder in folders)}")
+    for folder in folders:
+        if not folder.path.exists():
+            note(f"note: {folder.path} is not there: the job has nothing there")

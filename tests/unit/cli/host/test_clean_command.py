@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 from another_user import open_folder, unprivileged
 
+from homeport.cli.host.job_on_host import job_folders_of, note_places
 from homeport.cli.host.sweep import Sweep
 from homeport.cli.main import run
+from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import JobConfig
 from homeport.container.storage.cleaner import Limit, judge_by
+from homeport.job_coordinator.model.ids import Host
 
 DAY_MS = 86_400_000
 
@@ -72,3 +76,20 @@ def test_an_age_without_a_unit_is_refused(text: str, tmp_path: Path) -> None:
     file.write_text("job.name=mine", encoding="utf-8")
     with pytest.raises(ConfigError, match="a whole number with a unit"):
         run(["clean", f"--config-path={file}", "--older-than", text])
+
+
+def test_a_folder_without_the_jobs_own_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job's own folder in place of the one above it is refused: all would seem clean."""
+    above, own = tmp_path / "stores", tmp_path / "stores" / "mine-1"
+    own.mkdir(parents=True)
+    job = JobConfig.of(Config({"job.name": "mine", "job.default.system": "kafka"}))
+    note_places("a test", Host("nm1"), job_folders_of(job, [above, tmp_path]))
+    absent = tmp_path / "mine-1"
+    assert capsys.readouterr().err.splitlines() == [
+        f"from a test, on nm1: {own}, {absent}",
+        f"note: {absent} is not there: the job has nothing there",
+    ]
+    with pytest.raises(ConfigError, match="it is the job's own folder; name the one above it"):
+        job_folders_of(job, [own])

@@ -169,6 +169,18 @@ def test_orphans_are_those_of_all_jobs(tmp_path: Path) -> None:
         run(["clean", f"--config-path={file}", "--orphans"])
 
 
+def test_a_folder_without_any_jobs_is_noted(
+    tmp_path: Path, cleaned: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing else would be said of it."""
+    del cleaned
+    file, base = tmp_path / "host.properties", tmp_path / "base"
+    file.write_text("".join(f"{key}={value}\n" for key, value in HOST.items()))
+    base.mkdir()
+    run(["clean", "--all-jobs", f"--base={base}", f"--config-path={file}"])
+    assert capsys.readouterr() == ("", f"note: {base} has no folder of a job\n")
+
+
 JOB = {"job.name": "mine", "job.coordinator.factory": "yarn", "task.class": "m:T"}
 
 
