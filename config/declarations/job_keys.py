@@ -127,8 +127,8 @@ JOB_SSP_GROUPER_FACTORY = TextKey(
 )
 JOB_CHANGELOGS_GROW = OwnBoolKey(
     "job.changelogs.grow",
-    "an input that is new may bring tasks to a job with state: its changelogs get a partition for "
-    "each of them",
+    "an input that is new may bring tasks to a job with state, and take them with it: its "
+    "changelogs get a partition for each of them",
     liveness=Liveness.LIVE,
 )
 JOB_SSP_INPUT_EXPANSION_ENABLED = BoolKey(

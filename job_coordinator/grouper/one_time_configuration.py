@@ -36,6 +36,11 @@ _FEWER = (
 )
 _MULTIPLE = ", or a multiple"
 _NO_READER = "and nothing would read that state any more"
+_LEAVE = "leave an input with its partition"
+_MAY_GO = (
+    f"{_LEAVE}; or set {keys.JOB_CHANGELOGS_GROW.name}=true, and the task goes until an input "
+    f"brings it back to its state; or {_RESET}"
+)
 _NONE_STAYS = "and none of the inputs that made its state would stay"
 
 
@@ -106,8 +111,10 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | 
     """Return the error of the first task that is not as when the state was made; None: none.
 
     A stream that no task read before is no change, nor is one that none reads any more, as long as
-    no task comes or goes, and each keeps an input whose records have made its state. A task of new
-    inputs alone may come where changelogs may grow.
+    no task comes or goes, and each keeps an input whose records have made its state. Where
+    changelogs may grow, a task of new inputs alone may come, and one may go none of whose inputs
+    the job reads any more, beside one that stays. It keeps its changelog partition (safety S9) and
+    its positions: it goes on from both when it comes back.
 
     A grown input is no change where its new count is a multiple of the former count n, and each
     new partition p goes to the task of p modulo n, which has had its keys.
@@ -124,12 +131,13 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | 
         len(before.task_partitions),
         expands=keys.JOB_SSP_INPUT_EXPANSION_ENABLED.read(model.config),
         grows=keys.JOB_CHANGELOGS_GROW.read(model.config),
+        stays=any(name in after for name in before.task_partitions),
     )
     for name in names:
         old, new = before.task_partitions.get(name), after.get(name)
         if old is not None and old == new:
             continue
-        if old is None and new is not None and streams.may_come(new):
+        if streams.grows and streams.may_change(old, new):
             continue
         why = streams.why_other(old, new)
         if why is not None:
@@ -143,7 +151,7 @@ class _Streams:
 
     Shapes: ``before``, ``now`` {stream: its partitions}. ``makers``: of ``_makers_of_state``;
     ``tasks``: how many there were; ``expands``: whether a multiple of them has place in them;
-    ``grows``: whether changelogs may get partitions.
+    ``grows``: whether changelogs may get partitions; ``stays``: whether any task does.
     """
 
     before: Mapping[_Stream, int]
@@ -152,26 +160,32 @@ class _Streams:
     tasks: int
     expands: bool
     grows: bool
+    stays: bool
 
-    def may_come(self, new: _Partitions) -> bool:
-        """Return whether a task of ``new`` may come: no key of it has its state elsewhere."""
-        return self.grows and self._is_of_new_inputs(new)
+    def may_change(self, old: _Partitions | None, new: _Partitions | None) -> bool:
+        """Return whether a task may come, or go: no key of it is at another one, before or after.
 
-    def _is_of_new_inputs(self, new: _Partitions) -> bool:
-        """Return whether it reads none of the former inputs, but perhaps broadcast ones."""
-        return not any(_stream(ssp) in self.makers for ssp in _of(new, self.before))
+        None: there is, or was, no such task.
+        """
+        if old is None:
+            return new is not None and self._is_apart(new, self.before)
+        return new is None and self.stays and self._is_apart(old, self.now)
+
+    def _is_apart(self, ssps: _Partitions, streams: Mapping[_Stream, int]) -> bool:
+        """Return whether none of ``streams`` is among ``ssps``, but perhaps broadcast ones."""
+        return not any(_stream(ssp) in self.makers for ssp in _of(ssps, streams))
 
     def why_other(self, old: _Partitions | None, new: _Partitions | None) -> tuple[str, ...] | None:
         """Return why a task is another one, perhaps with a remedy; None: it is the same."""
         if old is None or new is None:
-            if new is not None and self._is_of_new_inputs(new):
+            if new is not None and self._is_apart(new, self.before):
                 multiple = _MULTIPLE if self.expands else ""
                 return _NO_CHANGELOG, _FEWER.format(self.tasks, multiple)
-            if old is not None and not _of(old, self.now):
-                return _NO_READER, f"leave an input with its partition, or {_RESET}"
+            if old is not None and self._is_apart(old, self.now):
+                return _NO_READER, f"{_LEAVE}, or {_RESET}" if self.grows else _MAY_GO
             return ()
         kept = _of(old, self.now)
-        if kept != old and not any(_stream(ssp) in self.makers for ssp in kept):
+        if kept != old and self._is_apart(kept, self.now):
             return _NONE_STAYS, f"add the new input first, take the old one away later, or {_RESET}"
         return None if _is_grown(kept, _of(new, self.before), self.before) else ()
 

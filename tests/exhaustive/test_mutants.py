@@ -403,6 +403,23 @@ def let_containers_run_on_without_what_comes(patch: Patch) -> None:
     patch.setattr(publication.TaskChange, "_differs", differs)
 
 
+@mutant(
+    "two live children of one task|Kafka takes writes",
+    people=People(({"0": "0", "new": "1"}, {"0": "0"}, {"0": "0", "new": "0"})),
+)
+def fence_nobody_for_a_task_that_comes_back(patch: Patch) -> None:
+    """Safety I1: of a task that the model before lacks, no former owner is listed."""
+
+    def fence(change: publication.TaskChange, processor_id: ProcessorId) -> tuple[Incarnation, ...]:
+        found = set(change.owners.unfenced(processor_id))
+        for task in change.after.get(processor_id, ()):
+            owner = change._owner_before.get(task.task_name, processor_id)
+            found |= set(change.owners.unfenced(owner))
+        return tuple(sorted(found))
+
+    patch.setattr(publication.TaskChange, "_fence", fence)
+
+
 @mutant("two live children of one task|waits|fence", people=People(({"0": "1"},)))
 def permit_before_the_losers_have_stopped(patch: Patch) -> None:
     """Safety I1: a processor that gains a task is permitted while its former owner runs."""

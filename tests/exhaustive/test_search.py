@@ -184,11 +184,15 @@ def test_an_input_may_come_and_go_with_a_fault_at_any_time(
     assert searched(rules, 1, announce, is_settled=True) > 800
 
 
-@pytest.mark.parametrize("plan", [(GROWN,), (GROWN_BESIDE,), long((GROWN, GROWN_BESIDE))], ids=str)
-def test_a_task_may_come_with_a_fault_at_any_time(
+@pytest.mark.parametrize(
+    "plan",
+    [(GROWN,), (GROWN_BESIDE,), (GROWN_BESIDE, ACTIVES), long((GROWN_BESIDE, ACTIVES, GROWN))],
+    ids=str,
+)
+def test_a_task_may_come_and_go_with_a_fault_at_any_time(
     plan: tuple[Assignment, ...], announce: Announce
 ) -> None:
-    """To the processor that runs, or to one of its own.
+    """To the processor that runs, or to one of its own; and back to the other one.
 
     That its changelog partition is there first is an order of the shell's, which the world plays:
     ``tests/unit/world/test_inputs.py`` kills the driver at each of its steps.

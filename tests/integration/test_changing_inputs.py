@@ -179,7 +179,10 @@ def test_an_input_and_an_adjunct_store_come_to_a_job_with_state_and_go(
 def test_new_topics_that_match_become_inputs_while_the_job_runs(
     make_job: Callable[[str], Job],
 ) -> None:
-    """Each record counts once, beside a SIGKILL; one that brings a task waits until it may."""
+    """Each record counts once, beside a SIGKILL; one that brings a task waits until it may.
+
+    The task goes with its input, and goes on from its state when that returns.
+    """
     job = make_job("matching")
     job.values |= {
         "job.container.count": "2",
@@ -217,6 +220,15 @@ def test_new_topics_that_match_become_inputs_while_the_job_runs(
     admin = AdminClient({"bootstrap.servers": job.servers})
     changelog = admin.list_topics(timeout=30).topics[f"{job.name}-counts"]
     assert len(changelog.partitions) == PARTITIONS + 1
+
+    change(job, "task.inputs", list_of(job, more))  # the task goes, and waits with its state
+    reads(job, more)
+    send_beyond(job, odd, 50)
+    kill_one(job)
+    change(job, "task.inputs", list_of(job, more, odd))
+    reads(job, more, odd)
+    kill_one(job)
+    job.counts_all()
     job.end()
 
 

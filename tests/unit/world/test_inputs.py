@@ -158,3 +158,51 @@ def kept(scene: Scene, words: str, nth: int) -> bool:
     scene.work(2)
     scene.judge()
     return has_stopped
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("containers", [1, long(2)])
+@pytest.mark.parametrize("who", ["driver", "attempt"])
+@pytest.mark.parametrize(("words", "every"), [("commit ", 1), long("", 1)])
+def test_a_task_goes_and_comes_back_whatever_dies(
+    containers: int, who: str, words: str, every: int
+) -> None:
+    """It goes on from its state and its position; what came meanwhile is its work."""
+
+    def announced(nth: int) -> bool:
+        with World(containers, 2, GROWS) as world:
+            return came_back(Scene(world), who, words, nth)
+
+    at_each(announced, every)
+
+
+def came_back(scene: Scene, who: str, words: str, nth: int) -> bool:
+    """The input that brings a task goes and returns. The driver, or its attempt, dies then."""
+    world = scene.world
+    attempt = scene.working(2)
+    world.add_input("more", 3)
+    scene.configure(INPUTS, BOTH)
+    scene.produce(2, b"m", 2, "more")
+    scene.until_counted()
+    driver = scene.driver_of(attempt)
+    driver.stop_at(words, nth)
+    before = len(scene.hosts.children)
+    scene.configure(INPUTS, "kafka.in")
+    scene.until(
+        lambda: driver.is_stopped or len(scene.hosts.children) > before, "it dies or the task goes"
+    )
+    has_stopped = driver.is_stopped
+    if who == "attempt":
+        next_attempt(scene, attempt)
+    else:
+        driver.kill()
+    scene.work(2)
+    world.produce(2, b"m", 2, "more")
+    scene.run(2000)
+    scene.produced += 2
+    scene.configure(INPUTS, BOTH)
+    scene.until_counted()
+    scene.work(2)
+    scene.judge()
+    assert world.broker.counts()["counts"] == 3
+    return has_stopped

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from stream_in_memory import InMemoryCoordinatorStream
 
@@ -11,6 +13,8 @@ from homeport.job_coordinator.coordinator_stream import coordinator_stream_messa
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 
 _KEY = "yarn.am.inputs"
+_URL = "http://user:secret@host/"
+"""A value that is a secret by what it is, not by its key."""
 _SUBMITTED = Config(
     {
         "task.inputs": "kafka.in",
@@ -25,6 +29,7 @@ _LIVE = Config(
         "job.container.count": "3",
         "systems.kafka.streams.more.samza.offset.default": "oldest",
         "systems.kafka.consumer.sasl.password": "second",
+        "systems.kafka.producer.url": _URL,
     }
 )
 
@@ -43,9 +48,16 @@ def test_what_came_live_is_recorded_until_it_is_the_submissions_again() -> None:
     assert _written(stream, _SUBMITTED) == 0
     assert in_force(_SUBMITTED, stream) == _SUBMITTED
     assert (_written(stream, _LIVE), _written(stream, _LIVE)) == (1, 0)
-    assert "second" not in ConfigManager(stream).read()[_KEY]
+    text = ConfigManager(stream).read()[_KEY]
+    assert json.loads(text) == {
+        "task.inputs": "kafka.in,kafka.more",
+        "systems.kafka.streams.more.samza.offset.default": "oldest",
+        "stores.old.factory": None,
+    }
     stream.write([wire.set_config("systems.kafka.consumer.sasl.password", "second")])
+    stream.write([wire.set_config("systems.kafka.producer.url", _URL)])
     stream.write([wire.set_config("task.inputs", "nonsense")])
+    stream.write([wire.set_config("my.password", "no matter of the inputs")])
     stream.catch_up()
     assert in_force(_SUBMITTED, stream) == _LIVE.merged({"job.container.count": "2"})
     assert _written(stream, _SUBMITTED) == 1

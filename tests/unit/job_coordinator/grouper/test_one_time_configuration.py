@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -23,11 +24,12 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
     has_state,
     refusal,
     require_leaders_use,
+    require_same_keys,
 )
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_reset import ResetPhase, StateReset, StateResetManager
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream, SystemStreamPartition
 
 GROUPER = "job.systemstreampartition.grouper.factory"
@@ -153,7 +155,8 @@ def test_a_task_without_any_input_left_is_refused() -> None:
     before = assigned(model(BOTH, {"in": 4, "more": 5}))
     found = str(changed_tasks(before, model(config(), {"in": 4})))
     assert found.startswith("task.inputs = \"no task 'Partition 4'\": it was")
-    assert "nothing would read that state any more; leave an input with its partition" in found
+    assert "nothing would read that state any more; leave an input with its partition; or" in found
+    assert "set job.changelogs.grow=true, and the task goes until an input brings it back" in found
 
 
 @pytest.mark.parametrize(
@@ -184,14 +187,18 @@ STREAMS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 4), min_size=1
 GROUPERS = st.sampled_from(["group-by-partition", "group-by-system-stream-partition"])
 
 
-@given(STREAMS, STREAMS, GROUPERS)
+@given(STREAMS, STREAMS, GROUPERS, st.sampled_from(["false", "true"]))
 def test_whatever_comes_and_goes_no_key_of_an_input_that_stays_moves(
-    before: dict[str, int], wanted: dict[str, int], grouper: str
+    before: dict[str, int], wanted: dict[str, int], grouper: str, grows: str
 ) -> None:
-    """What is accepted leaves each task, its changelog partition and its share of what stays."""
+    """What is accepted leaves each task, its changelog partition and its share of what stays.
+
+    Where changelogs grow, those that come or go share no input with what was there, or stays.
+    """
     after = {name: before.get(name, count) for name, count in wanted.items()}
+    own = {GROUPER: grouper, "job.changelogs.grow": grows}
     jobs = [
-        config(task_inputs=",".join(f"kafka.{n}" for n in names), **{GROUPER: grouper})
+        config(task_inputs=",".join(f"kafka.{n}" for n in names), **own)
         for names in (before, after)
     ]
     old = assigned(model(jobs[0], before))
@@ -205,8 +212,20 @@ def test_whatever_comes_and_goes_no_key_of_an_input_that_stays_moves(
         assert accepted
     if not accepted:
         return
-    assert new.active_tasks().keys() == old.task_partitions.keys()
-    for name, task in new.active_tasks().items():
+    found = new.active_tasks()
+    gone, came = (
+        old.task_partitions.keys() - found.keys(),
+        found.keys() - old.task_partitions.keys(),
+    )
+    assert grows == "true" or not gone | came
+    assert gone != old.task_partitions.keys()
+    for name in gone:
+        assert not {s.stream for s in old.task_partitions[name]} & {*after}
+    for name in came:
+        assert not {s.stream for s in found[name].system_stream_partitions} & {*before}
+        assert found[name].changelog_partition not in old.changelog_partitions.values()
+    for name in found.keys() - came:
+        task = found[name]
         assert task.changelog_partition == old.changelog_partitions[name]
         staying = {s for s in old.task_partitions[name] if s.stream in after}
         assert staying
@@ -273,7 +292,7 @@ GROWS = {"job_changelogs_grow": "true"}
 
 
 def test_a_task_of_new_inputs_comes_where_changelogs_grow() -> None:
-    """It gets the next number; without the key the refusal names it. A task never goes so."""
+    """It gets the next number; without the key the refusal names it."""
     both = config(task_inputs="kafka.in,kafka.more", **GROWS)
     counts = {SystemStream("kafka", "in"): 4, SystemStream("kafka", "more"): 6}
     wanted = calculate_job_model(both, counts, BEFORE)
@@ -282,8 +301,70 @@ def test_a_task_of_new_inputs_comes_where_changelogs_grow() -> None:
     assert "or set job.changelogs.grow=true, and" in str(
         changed_tasks(BEFORE, model(BOTH, {"in": 4, "more": 6}))
     )
-    back = changed_tasks(assigned(wanted), model(config(**GROWS), {"in": 4}))
-    assert "nothing would read that state" in str(back)
+
+
+def test_a_task_without_inputs_goes_where_changelogs_grow_and_comes_back() -> None:
+    """With the partition of before; what has come meanwhile has another one."""
+    both = config(task_inputs="kafka.in,kafka.more", **GROWS)
+    counts = {SystemStream("kafka", "in"): 4, SystemStream("kafka", "more"): 6}
+    grown = assigned(calculate_job_model(both, counts, BEFORE))
+    without = calculate_job_model(config(**GROWS), counts, grown)
+    assert changed_tasks(grown, without) is None
+    kept = replace(assigned(without), changelog_partitions=grown.changelog_partitions)
+    assert len(kept.task_partitions) == 4
+    back = calculate_job_model(both, counts, kept)
+    assert changed_tasks(kept, back) is None
+    assert assigned(back).changelog_partitions == grown.changelog_partitions
+
+
+def test_a_task_goes_beside_one_that_stays() -> None:
+    """Of a job that reads nothing any more of what made its state, all would be left behind."""
+    ssp = {GROUPER: "group-by-system-stream-partition"}
+    before = assigned(model(config(**GROWS).merged(ssp), {"in": 2}))
+    other = model(config(task_inputs="kafka.other", **GROWS).merged(ssp), {"other": 2})
+    found = str(changed_tasks(before, other))
+    assert "nothing would read that state any more; leave an input with its partition, or" in found
+    beside = config(task_inputs="kafka.in,kafka.other", **GROWS).merged(ssp)
+    both = model(beside, {"in": 2, "other": 2})
+    assert changed_tasks(before, both) is None
+    assert changed_tasks(assigned(both), other) is None
+
+
+def test_a_task_whose_input_others_read_does_not_go() -> None:
+    """Its keys would be in tasks without their state; a broadcast input is read by each task."""
+    broad = {"task_broadcast_inputs": "kafka.all#0"}
+    both = config(task_inputs="kafka.in,kafka.more", **GROWS, **broad)
+    before = assigned(model(both, {"in": 2, "more": 3, "all": 1}))
+    assert changed_tasks(before, model(config(**GROWS, **broad), {"in": 2, "all": 1})) is None
+    fewer = model(both, {"in": 2, "more": 2, "all": 1})
+    assert "which a change would mix up" in str(changed_tasks(before, fewer))
+
+
+def test_each_task_is_judged_behind_one_that_may_come() -> None:
+    """Partition 2 is of an input that the job did not have; Partition 3 was of one that stays."""
+    expected = "which a change would mix up"
+    before = assigned(model(config(), {"in": 4}))
+    gone = before.task_partitions.keys() - {"Partition 2"}
+    fewer = replace(before, task_partitions={n: before.task_partitions[n] for n in gone})
+    fewer = replace(fewer, task_processors=dict.fromkeys(gone, ProcessorId("0")))
+    both = config(task_inputs="kafka.in,kafka.more", **GROWS)
+    assert expected in str(changed_tasks(fewer, model(both, {"in": 2, "more": 3})))
+
+
+def test_fewer_partitions_of_a_broadcast_input_are_a_change() -> None:
+    """The state has been made with those that nothing reads any more."""
+    wide, narrow = (config(task_broadcast_inputs=f"kafka.rules#{n}") for n in ("[0-1]", "0"))
+    before = assigned(model(wide, {"in": 4, "rules": 2}))
+    assert changed_tasks(before, model(narrow, {"in": 4, "rules": 2})) is not None
+
+
+def test_keys_are_settled_with_state_alone() -> None:
+    """Before the first JobModel, or without a changelog, each may change."""
+    changed = config(**{GROUPER: "all-ssp-to-single-task"})
+    require_same_keys(config(), changed, NOTHING)
+    require_same_keys(config(stores_s_changelog=None), changed, BEFORE)
+    with pytest.raises(ConfigError, match="begin from nothing"):
+        require_same_keys(config(), changed, BEFORE)
 
 
 def test_a_broadcast_input_is_none_that_a_new_task_shares_keys_by() -> None:
@@ -359,6 +440,8 @@ def test_a_store_that_begins_at_the_oldest_record_may_take_an_input_over() -> No
     whole = store.merged({"systems.kafka.streams.a.samza.bootstrap": "true"})
     assert changed_use(tasks, whole) is None
     assert changed_use(whole, tasks) is not None
+    assert changed_use(tasks, whole.merged({"stores.y.adstore.input": "kafka.b"})) is not None
+    assert changed_use(store, config()) is None  # it goes with its store
 
 
 def test_a_processor_whose_file_gives_an_input_another_reader_is_refused() -> None:

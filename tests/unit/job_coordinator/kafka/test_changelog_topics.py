@@ -5,23 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation
 from homeport.config.settings.stores_section import StorageConfig, StoreConfig
+from homeport.job_coordinator.kafka import changelog_topics
 from homeport.job_coordinator.kafka.changelog_topics import (
+    ChangelogTopics,
     changelog_topic_spec,
     differences,
     task_beyond,
     topic_fault,
 )
-from homeport.job_coordinator.kafka.topics import FoundTopic
+from homeport.job_coordinator.kafka.topics import FoundTopic, TopicSpec
+from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.model.ids import TaskName
 
 _CONFIG = Config(
     {
         "job.name": "my_job",
         "job.default.system": "kafka",
+        "systems.kafka.consumer.bootstrap.servers": "b:1",
         "stores.s.factory": "rocksdb",
         "stores.s.key.serde": "string",
         "stores.s.msg.serde": "json",
@@ -198,6 +203,100 @@ def test_a_topic_that_differs_is_reported_with_the_value_in_force(
     spec = changelog_topic_spec(config, 8)
     assert topic_fault(config, spec, topic) is None
     assert differences(config, spec, topic) == [f"changelog s-log: {line}" for line in lines]
+
+
+class _Kafka:
+    """The changelogs that there are, {topic: its form}, and what was requested."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **topics: FoundTopic) -> None:
+        self.topics = {f"{name}-log": topic for name, topic in topics.items()}
+        self.asked: list[tuple[str, int]] = []
+        self.stream = InMemoryCoordinatorStream()
+        monkeypatch.setattr(changelog_topics, "TopicAdmin", lambda _: self)
+        monkeypatch.setattr(changelog_topics, "holds_records", lambda *_: True)
+
+    def of(self, **more: str) -> ChangelogTopics:
+        """The changelogs of the job, with further keys, dots as underscores."""
+        own = {key.replace("_", "."): value for key, value in more.items()}
+        self.stream.catch_up()
+        return ChangelogTopics(_CONFIG.merged(own), self.stream)
+
+    def described(self, names: list[str]) -> dict[str, FoundTopic]:
+        """As ``TopicAdmin`` does."""
+        return {name: self.topics[name] for name in names if name in self.topics}
+
+    def ensure(self, spec: TopicSpec) -> None:
+        """Make it."""
+        self.asked.append((spec.name, spec.partitions))
+        self.topics[spec.name] = found(store(), spec.partitions)
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Give it so many."""
+        self.ensure(replace(changelog_topic_spec(store(), partitions), name=name))
+
+
+_GROWS = {"job_changelogs_grow": "true"}
+
+
+def test_a_changelog_is_made_once_and_grows_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It never shrinks; without the key it keeps its number, and another one is refused."""
+    kafka = _Kafka(monkeypatch)
+    assert kafka.of().check(4, may_be_replaced=False) == []
+    kafka.of().make(4)
+    kafka.of(**_GROWS).make(4)
+    assert kafka.asked == [("s-log", 4)]
+    with pytest.raises(ConfigError, match="4 partitions and must have 6, one for each"):
+        kafka.of().check(6, may_be_replaced=False)
+    kafka.of().make(6)
+    assert kafka.asked == [("s-log", 4)]
+    assert kafka.of(**_GROWS).check(6, may_be_replaced=False) == []
+    kafka.of(**_GROWS).make(6)
+    kafka.of(**_GROWS).make(4)
+    assert kafka.asked == [("s-log", 4), ("s-log", 6)]
+    assert kafka.of(**_GROWS).check(4, may_be_replaced=False) == []
+    assert kafka.of().check(None, may_be_replaced=False) == []
+
+
+def test_a_changelog_that_the_job_has_not_made_keeps_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where changelogs grow: its records may be another job's."""
+    kafka = _Kafka(monkeypatch, s=found(store(), 4))
+    with pytest.raises(ConfigError, match="4 partitions and must have 6, one for each"):
+        kafka.of(**_GROWS).check(6, may_be_replaced=True)
+    (line,) = kafka.of(**_GROWS).check(4, may_be_replaced=True)
+    assert line.startswith("changelog kafka.s-log holds records that this job has not written")
+
+
+def test_a_task_beyond_the_changelogs_of_the_state_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before a fault of the topic; of one that the job has not made yet nothing is known."""
+    kafka = _Kafka(monkeypatch, s=found(store(), 2))
+    ChangelogPartitionManager(kafka.stream).write({TaskName("a"): 0, TaskName("b"): 2})
+    kafka.stream.catch_up()
+    assert kafka.of().check(2, may_be_replaced=False) == []
+    kafka.of().make(2)
+    with pytest.raises(ConfigError, match="set-changelog b = '2': the changelogs that hold"):
+        kafka.of(**_GROWS).check(3, may_be_replaced=False)
+
+
+def test_state_that_is_gone_is_no_changelog_to_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was recreated counts at a submission, which may have brought its records back."""
+    kafka = _Kafka(monkeypatch)
+    kafka.of().make(2)
+    kafka.topics["s-log"] = replace(kafka.topics["s-log"], topic_id="other")
+    with pytest.raises(ConfigError, match="s-log"):
+        kafka.of().check(2, may_be_replaced=False)
+    assert kafka.of().check(2, may_be_replaced=True) == [
+        "changelog kafka.s-log was recreated, and the state is what it holds now"
+    ]
+    monkeypatch.setattr(changelog_topics, "holds_records", lambda *_: False)
+    with pytest.raises(ConfigError, match="s-log"):
+        kafka.of().check(2, may_be_replaced=True)
+    del kafka.topics["s-log"]
+    with pytest.raises(ConfigError, match="s-log"):
+        kafka.of().check(2, may_be_replaced=True)
 
 
 def test_a_task_beyond_the_changelogs_is_a_record_to_put_right() -> None:
