@@ -67,7 +67,7 @@ class ChildProcess:
         log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         log_fd = open_own_file(log_file, os.O_RDWR | os.O_APPEND)
         memory = LeaseMemory.endless(beat_ms)
-        given = {} if config is None else {CONFIG_VARIABLE: str(_in_memory(config))}
+        given = {} if config is None else {CONFIG_VARIABLE: str(in_memory(dict(config)))}
         fds = [memory.fd, *map(int, given.values())]
         process = subprocess.Popen(
             command,
@@ -149,8 +149,9 @@ class ChildProcess:
                 os.close(fd)
 
 
-def _in_memory(config: Mapping[str, str]) -> int:
-    fd = os.memfd_create("homeport-config")
+def in_memory(body: object) -> int:
+    """Return a descriptor of a file in memory that has ``body`` as JSON."""
+    fd = os.memfd_create("homeport")
     with os.fdopen(os.dup(fd), "wb") as file:
-        file.write(compact_json(dict(config)))
+        file.write(compact_json(body))
     return fd

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from homeport.config.errors import WireError
+from homeport.container.child.process import in_memory
 from homeport.job_coordinator.http.messages import Stopped
-from homeport.job_coordinator.model.json_values import compact_json, parse_object
+from homeport.job_coordinator.model.json_values import parse_object
 from homeport.job_coordinator.python_environment import become, make_ready, own_place
 
 MODULE = "homeport.container.launcher.launcher"
@@ -35,20 +38,29 @@ class Handed:
 
     @staticmethod
     def read(words: Sequence[str]) -> Handed | None:
-        """Return what the words of the command line have; None: YARN has started this process.
+        """Return what the words of the command line name; None: YARN has started this process.
 
-        WireError: they have something else.
+        WireError, OSError: they name something else.
         """
         if len(words) < 2:  # noqa: PLR2004 - the program, and this
             return None
-        body = parse_object(words[1].encode(), "the words of a launcher")
+        if not words[1].isdecimal():
+            raise WireError("the words of a launcher name no descriptor")
+        with os.fdopen(int(words[1]), "rb") as file:
+            file.seek(0)
+            body = parse_object(file.read(), "the words of a launcher")
         ended = tuple(Stopped.from_json(stopped) for stopped in body.get("ended", ()))
         return Handed(body.get("package"), ended)
 
-    def word(self) -> str:
-        """Return the word for the command line."""
+    def descriptor(self) -> int:
+        """Return what the command line names, open across an exec.
+
+        A word of it has 128 KiB at most, and YARN may have removed this folder.
+        """
         ended = [stopped.to_json() for stopped in self.ended]
-        return compact_json({"package": self.package, "ended": ended}).decode()
+        descriptor = in_memory({"package": self.package, "ended": ended})
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - the standard library's signature
+        return descriptor
 
 
 class Renewable:
@@ -72,7 +84,9 @@ class Renewable:
     def become(self, place: str | None, handed: Handed) -> str:
         """Go on in that environment; return why that fails, else do not return."""
         log.info("this launcher goes on in %s", place or "the environment of the submission")
+        descriptor = handed.descriptor()
         try:
-            become(place, ("-m", MODULE, handed.word()), self._variables)
+            become(place, ("-m", MODULE, str(descriptor)), self._variables)
         except OSError as error:
+            os.close(descriptor)
             return f"the environment cannot be started: {error}"
