@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from homeport.job_coordinator.http.pinned_tls import (
 )
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.epochs import Rank
-from homeport.job_coordinator.model.ids import Host, host_of
+from homeport.job_coordinator.model.ids import Host, host_of, known_as
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,13 @@ class AmContainer:
         """The host that the AM runs on."""
         return host_of(self.environment.get("NM_HOST", "localhost"))
 
-    def host_named(self, host: Host) -> Host:
-        """Return the host for a value of locality: a name, or an address that a table knows."""
-        return host_of(self.names.known_name(host) or host)
+    def host_named(self, host: Host, hosts: Collection[Host]) -> Host:
+        """Return the one of ``hosts`` for a value of locality; of another the value itself.
+
+        The value is a name, short or full, or an address that a table knows. Samza's containers
+        write the name that their machine has for itself.
+        """
+        return known_as(host_of(self.names.known_name(host) or host), hosts)
 
 
 _LOOK_S = 10.0

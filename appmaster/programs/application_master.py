@@ -9,6 +9,7 @@ port, and adopts the running containers.
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import importlib.metadata
 import logging
@@ -82,7 +83,7 @@ from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryMana
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.planning.input_watch import inputs_now
 from homeport.job_coordinator.python_environment import own_place
@@ -111,6 +112,7 @@ class Taken:
     """The values that a driver begins with, once it has taken the job over.
 
     ``url``: the URL of the application's page. ``found``: the permits of lower ranks.
+    ``host_named``: returns the host that a locality value means.
     """
 
     container: AmContainer
@@ -121,6 +123,7 @@ class Taken:
     url: str
     heartbeat: Heartbeat
     found: Inheritance
+    host_named: Callable[[Host], Host]
 
 
 def settings_of(
@@ -172,7 +175,7 @@ def new_driver(taken: Taken) -> Driver:
             look_for_topics=TopicWatch(stream, container.submission.submitted.file).look,
         ),
         publish=lambda change: publication.publish(
-            *(change.model, stream, container.host_named),
+            *(change.model, stream, taken.host_named),
             restart_all=change.restarts_all,
             in_force=job_models.model,
             also=(
@@ -282,6 +285,7 @@ def begin(
     container: AmContainer,
     stream: CoordinatorStreamStore,
     job_models: JobModelStore,
+    host_named: Callable[[Host], Host],
     *,
     is_submission: bool,
 ) -> JobModelPublished:
@@ -298,7 +302,7 @@ def begin(
             change = ModelChange(version, model, "an attempt begins", restarts_all=True)
             note_change(history, None, change)
     also = inputs_in_force.records(container.submission.submitted.config, model.config, stream)
-    published = publication.publish(model, stream, container.host_named, also=tuple(also))
+    published = publication.publish(model, stream, host_named, also=tuple(also))
     job_models.enter(published.version, model)
     job_models.remember({*published.epochs, *published.retired})
     log.info("JobModel version %d: %d containers", published.version, len(model.containers))
@@ -320,6 +324,23 @@ def accept_inputs(
     for name in inputs.recreated:
         history.event("input-begun-anew", input=str(name), submission=submission)
     inputs.accept(submission)
+
+
+def host_names(container: AmContainer, resources: ClusterResourceManager) -> Callable[[Host], Host]:
+    """Return a function from a locality value to the name that the cluster has for its host.
+
+    It asks for the hosts once, where there is such a value.
+    """
+
+    @functools.cache
+    def hosts() -> frozenset[Host]:
+        try:
+            return frozenset(report.host for report in resources.hosts())
+        except UnavailableError as error:
+            log.warning("homes are looked for by the names of their records: %s", error)
+            return frozenset()
+
+    return lambda host: container.host_named(host, hosts())
 
 
 def _skein_of(
@@ -355,7 +376,8 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         found = inheritance(container.folder, left_behind(container, stream))
         job_models = JobModelStore(container.folder)
         is_new = container.attempt == 1 and heartbeat.starts == 1
-        published = begin(container, stream, job_models, is_submission=is_new)
+        named = host_names(container, resources)
+        published = begin(container, stream, job_models, named, is_submission=is_new)
         logs.set_level(LogConfig.of(job_models.model.config).level)
         published = replace(
             published, failures=failures(stream, job_models.model.config, is_first=is_new)
@@ -367,7 +389,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
             # Not by run-job: where that fails, the next one is judged by them once more.
             JobPackageManager(stream).forget()
         places = (container, stream, resources, job_models)
-        return asyncio.run(serve(Taken(*places, published, url, heartbeat, found)))
+        return asyncio.run(serve(Taken(*places, published, url, heartbeat, found, named)))
 
 
 def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inheritance:

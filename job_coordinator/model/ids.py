@@ -3,6 +3,7 @@
 PURE. A processor's role is a field of its model; nothing may be read out of the form of an id.
 """
 
+from collections.abc import Collection
 from typing import NewType
 
 ProcessorId = NewType("ProcessorId", str)
@@ -24,3 +25,12 @@ Host = NewType("Host", str)
 def host_of(name: str) -> Host:
     """Return the one spelling of a host name that is ever compared."""
     return Host(name.strip().lower())
+
+
+def known_as(host: Host, hosts: Collection[Host]) -> Host:
+    """Return the one of ``hosts`` that ``host`` names, perhaps by its short or its full name.
+
+    A name that fits none of them, or several, stays as it is.
+    """
+    fitting = [h for h in hosts if h.startswith(f"{host}.") or host.startswith(f"{h}.")]
+    return fitting[0] if len(fitting) == 1 and host not in hosts else host

@@ -31,7 +31,7 @@ from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
 from homeport.job_coordinator.model.codec import encode_job_model
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, known_as
 from homeport.job_coordinator.model.incarnation import Incarnation, incarnations_to_json
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.json_values import compact_json, parse_object
@@ -251,7 +251,7 @@ class Cluster:
             attempt=attempt.rank.attempt,
             rank=attempt.rank,
             host=Host(attempt.host),
-            host_named=lambda host: host,
+            host_named=known_as,
         )
 
     def _install(self) -> None:

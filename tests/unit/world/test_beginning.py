@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.config import Config
+from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.unit.world.judges import counted
 from tests.unit.world.kafka import Partition, Writer
 from tests.unit.world.scene import Scene
@@ -242,3 +244,12 @@ def test_no_driver_takes_over_the_stream_of_another_job(scene: Scene) -> None:
     scene.until_ended(attempt.supervisor)
     assert scene.world.broker.partition((COORDINATOR, 0)).end == length
     assert scene.world.facts_of("driver:permit-granted") == []
+
+
+@pytest.mark.parametrize("recorded", ["c", "c.example.com"])
+def test_a_container_comes_home_by_each_name_of_its_host(scene: Scene, recorded: str) -> None:
+    """Samza's container has written the name that the machine has for itself."""
+    message = wire.set_container_host_assignment(ProcessorId("0"), Host(recorded), 1)
+    scene.world.write(message, "SamzaContainer")
+    scene.working(1)
+    assert scene.hosts.child("0@1").host == "c"

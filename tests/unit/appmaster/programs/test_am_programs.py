@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
@@ -14,8 +15,10 @@ from homeport.appmaster.attempt.supervision import EXIT_UNFIT_HOST
 from homeport.appmaster.programs import application_master, lease_keeper
 from homeport.appmaster.programs.am_container import AmContainer
 from homeport.appmaster.programs.supervisor import Process
+from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError, UnavailableError
+from homeport.job_coordinator.model.ids import Host
 
 
 def _raises(error: Exception) -> Any:  # noqa: ANN401 - stands for any function
@@ -73,9 +76,57 @@ def test_the_history_of_a_begin_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
     )
     stream: Any = InMemoryCoordinatorStream()
     models: Any = None
+    known: Any = None
     with pytest.raises(ConfigError, match="it was recreated"):
-        application_master.begin(container, stream, models, is_submission=True)
+        application_master.begin(container, stream, models, known, is_submission=True)
     assert done == ["closed"]
+
+
+class _Yarn:
+    """The hosts that YARN reports, and how often it had to; None: it does not answer."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.answers = 0
+
+    def hosts(self) -> list[Any]:
+        self.answers += 1
+        if not self.names:
+            raise UnavailableError("no answer")
+        return [SimpleNamespace(host=Host(name)) for name in self.names]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "home"),
+    [
+        ("nm1", "nm1.example.com"),
+        ("NM1.example.com", "nm1.example.com"),
+        ("nm2.example.com", "nm2"),
+        ("nm", "nm"),  # of two
+        ("nm1.example.org", "nm1.example.org"),
+        ("127.0.0.9", "nm2"),
+        ("127.0.0.8", "127.0.0.8"),
+    ],
+)
+def test_a_home_is_known_by_its_short_and_its_full_name(recorded: str, home: str) -> None:
+    """Samza's containers write the name that the machine has for itself, perhaps not YARN's."""
+    names = NodeNames({"nm2": "127.0.0.9", "other": "127.0.0.7"})
+    container: Any = SimpleNamespace(names=names)
+    container.host_named = partial(AmContainer.host_named, container)
+    yarn: Any = _Yarn("nm1.example.com", "nm2", "nm.a", "nm.b")
+    named = application_master.host_names(container, yarn)
+    assert yarn.answers == 0
+    assert named(Host(recorded)) == named(Host(recorded)) == home
+    assert yarn.answers == 1
+
+
+def test_a_home_keeps_its_name_where_yarn_does_not_answer() -> None:
+    """It is not asked again: each home would wait for it."""
+    container: Any = SimpleNamespace(names=NodeNames({}))
+    container.host_named = partial(AmContainer.host_named, container)
+    yarn: Any = _Yarn()
+    named = application_master.host_names(container, yarn)
+    assert (named(Host("nm1")), named(Host("nm2")), yarn.answers) == ("nm1", "nm2", 1)
 
 
 def test_what_a_program_makes_is_its_users_alone(tmp_path: Path) -> None:
