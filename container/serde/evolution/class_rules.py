@@ -62,11 +62,7 @@ def _describe(found: types.Type, known: dict[str, Any]) -> Any:  # noqa: ANN401 
 
 def _bounds(found: types.Type) -> dict[str, Any]:
     given = {name: getattr(found, name) for name in type(found).__struct_fields__}
-    return {
-        name: value
-        for name, value in given.items()
-        if isinstance(value, int | float | str) and not isinstance(value, types.Type)
-    }
+    return {name: value for name, value in given.items() if isinstance(value, int | float | str)}
 
 
 def _describe_record(found: Any, known: dict[str, Any]) -> str:  # noqa: ANN401 - one of _RECORDS

@@ -175,10 +175,8 @@ def require_same_keys(store: StoreSerdes, wanted: Reading, recorded: StoreSchema
         was = recorded.reading.key
     if shown(was) != shown(wanted.key):
         rule = f"were written by {shown(was)}, and keys keep their bytes"
-        fault = _fault(Reading("", was), Reading("", wanted.key)) or ""
-        other = "repartition and store" if store.repartition else "store"
-        remedy = _OF_KEYS.format(other)
-        raise _refused(store, store.key, "key", wanted.key, f"{rule}{fault}", remedy)
+        remedy = _OF_KEYS.format("repartition and store" if store.repartition else "store")
+        raise _refused(store, store.key, "key", wanted.key, rule, remedy)
 
 
 def _refused(

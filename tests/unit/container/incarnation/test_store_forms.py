@@ -235,7 +235,7 @@ def test_keys_of_a_repartition_keep_their_bytes_as_those_of_a_store_do(tmp_path:
     rule = (
         "serializers.registry.rec.schema = 'avro .*': the keys of repartition topic "
         "'__homeport_repartition_j_1_by-n' were written by avro .*, and keys keep their bytes; "
-        "int is no string; set the schema back, keep the new keys in another repartition and store"
+        "set the schema back, keep the new keys in another repartition and store"
     )
     with pytest.raises(ConfigError, match=rule):
         require_forms(stream, _repartitioned("string", **same), storage)

@@ -52,6 +52,20 @@ def _of_json(writer: str, reader: str) -> str | None:
         ("a ARRAY<INT>", "a ARRAY<DATE>", "field a.[]: int32 is no date32[day]"),
         ("a MAP<INT, INT>", "a MAP<INT, STRING>", "field a.{}: int32 is no string"),
         ("a ARRAY<INT>", "a INT", "field a: list<item: int32> is no int32"),
+        ("a INT", "a ARRAY<INT>", "field a: int32 is no list<item: int32>"),
+        ("a DECIMAL(4,2)", "a DECIMAL(6,2)", None),
+        ("a DECIMAL(4,2)", "a DECIMAL(5,3)", None),
+        ("a DECIMAL(4,2)", "a DECIMAL(6,1)", "field a: decimal128(4, 2) is no decimal128(6, 1)"),
+        (
+            "a STRUCT<x: DECIMAL(4,2), y: INT>",
+            "a STRUCT<x: DECIMAL(4,2), y: DATE>",
+            "field a.y: int32 is no date32[day]",
+        ),
+        (
+            "a STRUCT<x: INT, y: INT>",
+            "a STRUCT<x: STRING, y: INT>",
+            "field a.x: int32 is no string",
+        ),
     ],
 )
 def test_objects_of_json(writer: str, reader: str, fault: str | None) -> None:
@@ -199,6 +213,52 @@ def _row_of(*fields: Any) -> type:  # noqa: ANN401 - as of defstruct
 Bounded = msgspec.Meta(ge=0)
 
 
+class _Keeps(msgspec.Struct):
+    a: int = 5
+
+
+class _KeepsOther(msgspec.Struct):
+    a: int = 6
+
+
+class _Numbers(enum.Enum):
+    TWO = 2
+    TEN = 10
+
+
+class _Own:
+    """A class that the job's own hook makes."""
+
+
+@dataclass
+class Node:
+    """A class within itself."""
+
+    next: Node | None
+    x: int
+
+
+@dataclass
+class OtherNode:
+    """The same with another field."""
+
+    next: OtherNode | None
+    x: str
+
+
+class _OfAll(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, tag=0):
+    """Something of each kind."""
+
+    must: dict[str, list[_Numbers]]
+    some: Annotated[int, msgspec.Meta(ge=0, title="A")] | None = None
+    many: list[Literal[2, "b"]] = []
+    pair: tuple[_Own, Annotated[str, msgspec.Meta(max_length=3)]] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    unwritten: object = object
+    kept: Node | None = msgspec.field(default_factory=lambda: None)
+
+
 RULES_OF_CLASSES: list[tuple[Any, Any, str | None]] = [
     (_class(("a", int)), _class(("a", int), ("b", int, field(default=1))), None),
     (_class(("a", int)), _class(("b", list[int], field(default_factory=list))), None),
@@ -251,6 +311,12 @@ RULES_OF_CLASSES: list[tuple[Any, Any, str | None]] = [
     (_OmitsTime, _OmitsTime, None),
     (_Unset, _class(("a", int, field(default=1))), "field a: where older values lack it"),
     (_Unset, _Unset, None),
+    (_Keeps, _KeepsOther, None),
+    (_class(("a", Literal[1, "red"])), _class(("a", Literal[1, "red", "b"])), None),
+    (_class(("a", Path)), _class(("a", _Own)), "field a: custom is no custom"),
+    (Node, Node, None),
+    (Node, OtherNode, "field x: int is no str"),
+    (_Row, _class(("a", int), ("b", int)), "an array_like class keeps its fields"),
     (
         _class(("a", _Tagged), ("b", _Tagged)),
         _class(("a", _TaggedToo | _Tagged), ("b", _TaggedToo)),
@@ -265,6 +331,31 @@ def test_objects_of_classes(writer: type, reader: type, fault: str | None) -> No
     was, now = (json.loads(json.dumps(class_meaning(of))) for of in (writer, reader))
     found = class_fault(was, now)
     assert found is None if fault is None else (found or "").startswith(fault)
+
+
+def test_the_description_of_a_class_stays() -> None:
+    """The coordinator stream has it: by another one each store would have another schema."""
+    own, none = f"{__name__}.", {"type": "NoneType"}
+    node = {"union": [{"record": f"{own}Node"}, none]}
+    text = {"type": "StrType"}
+    fields = {
+        "must": {"type": {"dict": [text, {"ListType": {"values": [10, 2]}}]}, "required": True},
+        "some": {"type": {"union": [{"type": "IntType", "ge": 0}, none]}, "omitted": "null"},
+        "many": {"type": {"ListType": {"values": ["b", 2]}}, "omitted": "[]"},
+        "pair": {
+            "type": {"tuple": [{"custom": f"{own}_Own"}, text | {"max_length": 3}]},
+            "omitted": "",
+        },
+        "unwritten": {"type": {"custom": "builtins.object"}, "omitted": "type"},
+        "kept": {"type": node},
+    }
+    of_node = {
+        "next": {"type": node, "required": True},
+        "x": {"type": {"type": "IntType"}, "required": True},
+    }
+    traits = {"forbid_unknown_fields": True, "tag_field": "type", "tag": 0}
+    wanted = {f"{own}_OfAll": {"fields": fields} | traits, f"{own}Node": {"fields": of_node}}
+    assert json.dumps(class_meaning(_OfAll)) == json.dumps(wanted)
 
 
 _TYPES: dict[str, tuple[Any, Any]] = {
@@ -313,6 +404,7 @@ def test_objects_of_a_class_that_is_accepted_become_those_of_the_other(
 
 
 INT32, INT64, UINT32, STRING, BYTES, MESSAGE, ENUM, FLOAT, DOUBLE = 5, 3, 13, 9, 12, 11, 14, 2, 1
+UINT64, FIXED32, BOOL, GROUP, SINT32, SINT64 = 4, 7, 8, 10, 17, 18
 
 
 def _message(
@@ -364,6 +456,11 @@ _E = {"type_name": ".p.E"}
         ([_f("a", 1, MESSAGE, **_I)], [_f("a", 1, BYTES)], "field a: a value that is not set"),
         ([_f("a", 1, ENUM, **_E)], [_f("a", 1, ENUM, **_E)], None),
         ([_f("a", 1, ENUM, **_E)], [_f("a", 1, INT32)], "field a: enum is no int32"),
+        ([_f("a", 1, INT32)], [_f("a", 1, ENUM, **_E)], "field a: int32 is no enum"),
+        ([_f("a", 1, UINT32)], [_f("a", 1, UINT64)], None),
+        ([_f("a", 1, SINT32)], [_f("a", 1, SINT64)], None),
+        ([_f("a", 1, SINT32)], [_f("a", 1, INT32)], "field a: type 17 is no int32"),
+        ([_f("a", 1, INT32)], [_f("b", 2, INT32), _f("a", 1, STRING)], "field a: int32 is no str"),
     ],
 )
 def test_messages_of_protobuf(
@@ -422,8 +519,10 @@ def test_fields_that_values_may_have_together_do_not_move_into_one_oneof() -> No
     apart, one, more = (protobuf_reading(kind) for kind in (apart, one, more))
     for was in (apart, one):
         assert protobuf_fault(was, more) == "field b: older values may have it beside a"
-    for was, now in ((apart, one), (more, more), (more, apart)):
+    for was, now in ((apart, one), (more, more), (more, apart), (apart, apart)):
         assert protobuf_fault(was, now) is None
+    unknown = {"p.M": [field[:7] for field in apart["p.M"]]}  # as a former version recorded them
+    assert protobuf_fault(unknown, more) is None
 
 
 def test_a_well_known_message_is_no_other_one() -> None:
@@ -436,6 +535,24 @@ def test_a_well_known_message_is_no_other_one() -> None:
     now = {"p.M": [[1, "at", MESSAGE, False, True, "p.T"]], "p.T": fields}
     assert protobuf_fault(was, now) == "field at: google.protobuf.Timestamp is no p.T"
     assert protobuf_fault(was, was) is None
+
+
+def test_the_kinds_of_fields_have_their_names() -> None:
+    """And a message, or a group, is compared by its fields, not by its name."""
+
+    def of(kind: int, inner: str = "", x: int = INT32) -> dict[str, Any]:
+        inside = {inner: [[1, "x", x, False, False, ""]]} if inner else {}
+        return {"p.M": [[1, "a", kind, False, False, inner]], **inside}
+
+    names = {UINT64: "uint64", BOOL: "bool", BYTES: "bytes", UINT32: "uint32", MESSAGE: "message"}
+    for kind, name in names.items():
+        fault = protobuf_fault(of(kind, "p.T" if kind == MESSAGE else ""), of(FIXED32))
+        assert fault == f"field a: {name} is no type 7"
+    assert protobuf_fault(of(BYTES), of(MESSAGE, "p.T")) == "field a: bytes is no message"
+    for kind in (MESSAGE, GROUP):
+        assert protobuf_fault(of(kind, "p.T"), of(kind, "p.U")) is None
+        fault = protobuf_fault(of(kind, "p.T"), of(kind, "p.U", STRING))
+        assert fault == "field a.x: int32 is no string"
 
 
 def test_a_message_within_itself_is_compared_once() -> None:

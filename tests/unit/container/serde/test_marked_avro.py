@@ -18,7 +18,7 @@ from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.serde.avro_serde import avro_read_fault, avro_serde, parsed_schema
 from homeport.container.serde.evolution.avro_rules import avro_fault
 from homeport.container.serde.evolution.marked_avro import avro_of_one_schema, mark_of, marked_avro
-from homeport.container.serde.forms import form_of
+from homeport.container.serde.forms import form_of, shown
 from homeport.container.serde.serdes import Serde
 
 
@@ -79,6 +79,21 @@ def test_a_value_of_the_first_schema_may_begin_as_a_mark() -> None:
     assert serde.from_bytes(unmarked) == {"f": unmarked}
 
 
+def test_a_tool_reads_the_values_of_its_one_schema_alone() -> None:
+    """Those of others are bytes to it, also where the first schema is another one."""
+    old, new = _plain(A).to_bytes({"n": 5}), marked(B, A, B).to_bytes({"n": 6, "m": "x"})
+    first = form_of(_entry(A))
+    for schema, data in ((A, old), (A, mark_of(first) + old), (B, new)):
+        serde = avro_of_one_schema(_entry(schema), _plain(schema), shown(first))
+        assert serde.from_bytes(data) == ({"n": 5} if schema is A else {"n": 6, "m": "x"})
+    for schema, data in ((A, new), (B, old)):
+        serde = avro_of_one_schema(_entry(schema), _plain(schema), shown(first))
+        with pytest.raises(WireError, match="of another schema: b'"):
+            serde.from_bytes(data)
+        assert (serde.columns, marked(schema, A, B).columns) == (None, None)
+        assert _plain(schema).columns is not None
+
+
 def test_damaged_bytes_are_refused() -> None:
     """In each of the forms."""
     serde = marked(B, A, B)
@@ -103,6 +118,16 @@ def test_decimals_with_more_digits_have_the_mark_of_those_with_fewer(
     first = narrow if is_first else _record()
     data = marked(wide, first, wide, narrow).to_bytes({"d": Decimal(123456789)})
     assert marked(last, first, wide, narrow, last).from_bytes(data)["d"] == 123456789
+
+
+OTHER = _record(_field("o", "string"), name="S")
+
+
+_DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4}
+
+
+def _fixed(name: str, size: int) -> dict[str, Any]:
+    return {"type": "fixed", "name": name, "size": size}
 
 
 def _in_array(of: object) -> object:
@@ -236,59 +261,89 @@ def test_the_rule_names_the_field(reader: object, fault: str | None) -> None:
         assert (found or "").startswith(fault)
 
 
-@pytest.mark.parametrize(
-    ("writer", "reader", "fault"),
-    [
-        (["null", A], A, "a union is read as a union alone"),
-        (A, [A, B | {"name": "S"}], "record R is read as a union of it and null alone"),
-        (
-            _record(_field("a", "int"), _field("b", "int")),
-            _record(_field("b", "int", aliases=["a"])),
-            "field b: two fields are read as this one",
-        ),
-        (
-            {"type": "fixed", "name": "F", "size": 1},
-            {"type": "fixed", "name": "F", "size": 2},
-            "1 bytes are no 2",
-        ),
-        (
-            {"type": "enum", "name": "E", "symbols": ["A", "B"]},
-            {"type": "enum", "name": "E", "symbols": ["A"]},
-            "symbol B is missing",
-        ),
-        (
-            {"type": "enum", "name": "E", "symbols": ["A", "B"]},
-            {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"},
-            None,
-        ),
-        (
-            {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
-            {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
-            None,
-        ),
-        (
-            {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
-            {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 3},
-            "a decimal keeps its scale",
-        ),
-        (
-            {"type": "map", "values": "int"},
-            {"type": "map", "values": "string"},
-            "field {}: int is no string",
-        ),
-        ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, None),
-        ("bytes", "string", "bytes is no string"),
-        ("string", "bytes", None),
-        ("string", ["null", "bytes"], None),
-        ("string", ["bytes", "string"], "a string of the union would be read as bytes"),
-        (["bytes", "string"], ["bytes", "string"], "a string of the union would be read"),
-        (["string", "null"], ["string", "bytes"], "null is no type of the union"),
-    ],
-)
+OTHER_RULES: list[tuple[Any, Any, str | None]] = [
+    (["null", A], A, "a union is read as a union alone"),
+    (A, [A, B | {"name": "S"}], "record R is read as a union of it and null alone"),
+    (
+        _record(_field("a", "int"), _field("b", "int")),
+        _record(_field("b", "int", aliases=["a"])),
+        "field b: two fields are read as this one",
+    ),
+    (
+        {"type": "fixed", "name": "F", "size": 1},
+        {"type": "fixed", "name": "F", "size": 2},
+        "1 bytes are no 2",
+    ),
+    (
+        {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+        {"type": "enum", "name": "E", "symbols": ["A"]},
+        "symbol B is missing",
+    ),
+    (
+        {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+        {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"},
+        None,
+    ),
+    (
+        {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
+        {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
+        None,
+    ),
+    (
+        {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
+        {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 3},
+        "a decimal keeps its scale",
+    ),
+    (
+        {"type": "map", "values": "int"},
+        {"type": "map", "values": "string"},
+        "field {}: int is no string",
+    ),
+    ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}, None),
+    ("bytes", "string", "bytes is no string"),
+    ("string", "bytes", None),
+    ("string", ["null", "bytes"], None),
+    ("string", ["bytes", "string"], "a string of the union would be read as bytes"),
+    (["bytes", "string"], ["bytes", "string"], "a string of the union would be read"),
+    (["string", "null"], ["string", "bytes"], "null is no type of the union"),
+    (["int", "long"], "long", None),
+    (A, ["null", A], None),
+    ([A, "null"], [OTHER, A, "null"], None),
+    ("int", A, "int is no record"),
+    ("int", [A, "int"], None),
+    ({"type": "enum", "name": "R", "symbols": ["A"]}, A, "enum R is no record R"),
+    ({"type": "int", "logicalType": "date"}, "long", "date is no long"),
+    ("int", {"type": "long", "logicalType": "timestamp-millis"}, "int is no timestamp-millis"),
+    (_fixed("a.F", 1), {**_fixed("b.G", 1), "aliases": ["a.F"]}, None),
+    (_fixed("F", 1), {**_fixed("b.G", 1), "aliases": ["F"]}, None),
+    (_DECIMAL, {**_DECIMAL, "scale": 0}, None),
+    ({**_DECIMAL, "scale": 0}, _DECIMAL, None),
+    ([_fixed("a.F", 1), "null"], [_fixed("b.F", 2), _fixed("a.F", 1), "null"], None),
+    (_in_array(["int"]), ["null", _in_array("long")], None),
+    (_in_array("int"), ["null", _in_array(["long", "null"])], None),
+    (_in_array("string"), ["null", _in_array("int")], "field []: string is no int"),
+]
+
+
+@pytest.mark.parametrize(("writer", "reader", "fault"), OTHER_RULES)
 def test_other_rules(writer: object, reader: object, fault: str | None) -> None:
     """One by one."""
     found = _fault(writer, reader)
     assert found is None if fault is None else (found or "").startswith(fault)
+
+
+@pytest.mark.parametrize("wrap", [lambda of: of, _in_array, _in_map, _in_union])
+def test_a_type_that_is_named_before_is_compared_by_its_definition(
+    wrap: Callable[[object], object],
+) -> None:
+    """A schema defines a name once, perhaps within a field that the other one lacks."""
+
+    def named(kind: str) -> dict[str, Any]:
+        return _record(_field("x", kind), name="N")
+
+    was = _record(_field("a", wrap(named("int"))), _field("b", "N"))
+    assert _fault(was, _record(_field("b", named("long")))) is None
+    assert _fault(was, _record(_field("b", named("string")))) == "field b.x: int is no string"
 
 
 LEAVES = st.sampled_from(["int", "long", "float", "double", "string", "bytes", "boolean", "null"])

@@ -119,6 +119,10 @@ def test_a_file_that_changed_on_one_host_is_named_with_the_host() -> None:
     both = _written(BOTH, wide)
     require_admitted(_store(wide), both._replace(reading=_written(BOTH).reading))
     assert "field bid: long is no int" in _refused(BOTH, both)
+    require_admitted(_store(wide, host="node-7"), None)
+    for store in (_store(wide), _store(_avro({**INT, "type": "long"}, ASK), host="node-7")):
+        with pytest.raises(ConfigError, match=r"': the values of store 'quotes' are read by"):
+            require_admitted(store, by)
 
 
 def test_keys_keep_their_bytes() -> None:
@@ -130,8 +134,16 @@ def test_keys_keep_their_bytes() -> None:
     ):
         with pytest.raises(ConfigError, match="the keys of store 'quotes' were written by") as e:
             require_readable(_store("json", now), _written("json", key=was))
-        assert "keys keep their bytes" in str(e.value)
+        line = "and keys keep their bytes; set the schema back, keep the new keys in another store"
+        assert f"{line}, or begin" in str(e.value)
         require_readable(_store("json", was), _written("json", key=was))
+    topic = StoreSerdes("t", "bytes", "json", repartition="task.repartition.r.key.serde")
+    with pytest.raises(
+        ConfigError, match=r"^task\.repartition\.r\.key\.serde = 'bytes': the "
+    ) as e:
+        require_readable(topic, _written("json"))
+    assert "keys of repartition topic 't' were written by string, and keys" in str(e.value)
+    assert "keep the new keys in another repartition and store, or begin" in str(e.value)
 
 
 def test_objects_of_json_may_get_lose_and_widen_fields() -> None:
@@ -141,9 +153,11 @@ def test_objects_of_json_may_get_lose_and_widen_fields() -> None:
     for other in ("delay INT, carrier STRING", "carrier STRING", wider):
         require_readable(_store(_ddl(other)), by)
     assert "field delay: int32 is no string" in _refused(_ddl("delay STRING"), by)
-    assert "were written by json, and would be read wrongly" in _refused(
-        _ddl("a INT"), _written("json")
-    )
+    wrongly = "and would be read wrongly; set"
+    assert f"were written by json, {wrongly}" in _refused(_ddl("a INT"), _written("json"))
+    values: tuple[ConfiguredSerde, ...] = ("json", BOTH)
+    for value in values:
+        assert wrongly in _refused(value, _written(_ddl("a INT")))
 
 
 def test_a_required_field_of_protobuf_is_compared_with_the_newest_writer(
@@ -206,7 +220,13 @@ def test_fields_of_a_class_are_compared_from_when_they_are_recorded(module: Modu
     of(("bid", int))
     with pytest.raises(ConfigError, match="the keys of store 'quotes' were written by"):
         require_readable(_store("json", name), keys)
-    require_readable(_store("json", name), keys._replace(reading=None))
+    bare = keys.reading and keys.reading._replace(key=name)
+    for from_before in (None, bare):
+        require_readable(_store("json", name), keys._replace(reading=from_before))
+    with pytest.raises(
+        ConfigError, match="the keys of store 'quotes' were written by of_this_job:O"
+    ):
+        require_readable(_store("json", name), StoreSchemas(StoreForms("of_this_job:Old", "json")))
     of(("bid", "Unknown"))
     with pytest.raises(ConfigError, match="JSON cannot become its fields: NameError"):
         _store(name).reading()
