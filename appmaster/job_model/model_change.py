@@ -24,6 +24,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream_message impo
 )
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.one_time_configuration import (
+    has_state,
     require_same_keys,
     require_same_tasks,
 )
@@ -147,6 +148,9 @@ class ModelPlanner:
         require_same_keys(before.config, config, assigned)
         model = calculate_job_model(config, counts, assigned)
         require_same_tasks(config, assigned, model)
+        gone = sorted(before.active_tasks().keys() - model.active_tasks().keys())
+        if gone and has_state(before.config, assigned):
+            log.warning("without an input, with their state kept: tasks %s", ", ".join(gone))
         if _topics(model) != _topics(before):
             self._create_topics(model, self._stream)
         return model

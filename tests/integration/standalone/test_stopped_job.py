@@ -186,18 +186,27 @@ def test_an_input_comes_with_the_next_start_and_goes(make_job: MakeJob) -> None:
 
 
 def test_an_input_brings_tasks_where_changelogs_grow(make_job: MakeJob) -> None:
-    """They count what the tasks before them do not read, and restore it after a SIGKILL."""
+    """They count what the tasks before them do not read, and restore it after a SIGKILL.
+
+    They go with the input, and go on from their state when it returns.
+    """
     job = make_job(job_changelogs_grow="true")
     admin = AdminClient({"bootstrap.servers": job.servers})
     odd = NewTopic(f"{job.name}-odd", PARTITIONS + 1, 1)
     admin.create_topics([odd])[odd.topic].result(DEADLINE_S)
     ran(job, "one")
-    with_inputs(job, "odd")
-    for how in (signal.SIGKILL, signal.SIGTERM):
-        producer = Producer({"bootstrap.servers": job.servers})
-        producer.produce(odd.topic, b"x", b"new", partition=PARTITIONS)
-        assert producer.flush(DEADLINE_S) == 0
-        job.sent["new"] += 1
+    producer = Producer({"bootstrap.servers": job.servers})
+    for inputs, how in (
+        (("odd",), signal.SIGKILL),
+        (("odd",), signal.SIGTERM),
+        ((), signal.SIGKILL),
+        (("odd",), signal.SIGTERM),
+    ):
+        with_inputs(job, *inputs)
+        if inputs:
+            producer.produce(odd.topic, b"x", b"new", partition=PARTITIONS)
+            assert producer.flush(DEADLINE_S) == 0
+            job.sent["new"] += 1
         ran(job, "one", how)
     shutil.rmtree(job.folder / "stores-here")
     ran(job, "one")

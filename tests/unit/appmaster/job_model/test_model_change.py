@@ -139,6 +139,21 @@ def test_state_takes_an_input_that_its_tasks_can_read(tmp_path: Path) -> None:
             assert task.changelog_partition == n
 
 
+def test_tasks_that_go_are_a_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where they leave state behind, for as long as no input brings them back."""
+    both = {"task.inputs": "kafka.in,kafka.more", "job.changelogs.grow": "true"}
+    for folder, file in (("with", FILE.merged(STORE)), ("without", FILE)):
+        (tmp_path / folder).mkdir()
+        attempt = Attempt(tmp_path / folder, file)
+        attempt.counts[MORE] = 6
+        attempt.job_models.enter(2, attempt.planner.reconfigured(file.merged(both)))
+        publication.publish(attempt.job_models.model, attempt.stream, lambda host: host)
+        left = attempt.planner.reconfigured(file.merged({"job.changelogs.grow": "true"}))
+        assert len(names(left)) == 4
+    (line,) = [r.getMessage() for r in caplog.records if "with their state kept" in r.message]
+    assert line.endswith(": tasks Partition 4, Partition 5")
+
+
 def test_g18_inputs_of_a_job_with_state_expand_into_its_tasks(tmp_path: Path) -> None:
     """G18: 4 partitions become 8; each task reads two, and keeps its changelog partition."""
     attempt = Attempt(tmp_path, FILE.merged(STORE))

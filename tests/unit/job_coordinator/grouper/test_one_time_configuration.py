@@ -444,6 +444,23 @@ def test_a_store_that_begins_at_the_oldest_record_may_take_an_input_over() -> No
     assert changed_use(store, config()) is None  # it goes with its store
 
 
+def test_an_input_that_fills_a_store_makes_no_state_of_a_task() -> None:
+    """Nor does it keep one where the inputs of the tasks go; without any, broadcast ones do."""
+    filled = {**ADJUNCT, "stores_x_adstore_input": "kafka.a", "task_inputs": "kafka.in,kafka.a"}
+    counts = {"in": 2, "a": 2, "other": 2, "rules": 1, "more": 1}
+    before = assigned(model(config(**filled), counts))
+    other = config(**filled | {"task_inputs": "kafka.other,kafka.a"})
+    assert "none of the inputs that made its state" in str(
+        changed_tasks(before, model(other, counts))
+    )
+    alone = {**filled, "task_inputs": "kafka.a"}
+    both, fewer = (
+        model(config(**alone, task_broadcast_inputs=broad), counts)
+        for broad in ("kafka.rules#0,kafka.more#0", "kafka.rules#0")
+    )
+    assert changed_tasks(assigned(both), fewer) is None
+
+
 def test_a_processor_whose_file_gives_an_input_another_reader_is_refused() -> None:
     """Its tasks would get records that fill a store; other inputs are no matter of its."""
     tasks, store = config(**ADJUNCT), config(**ADJUNCT, stores_x_adstore_input="kafka.a")

@@ -236,6 +236,7 @@ class _Kafka:
 
 
 _GROWS = {"job_changelogs_grow": "true"}
+_PLAIN = {"factory": "rocksdb", "key_serde": "string", "msg_serde": "json"}
 
 
 def test_a_changelog_is_made_once_and_grows_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,6 +267,21 @@ def test_a_changelog_that_the_job_has_not_made_keeps_its_number(
         kafka.of(**_GROWS).check(6, may_be_replaced=True)
     (line,) = kafka.of(**_GROWS).check(4, may_be_replaced=True)
     assert line.startswith("changelog kafka.s-log holds records that this job has not written")
+
+
+def test_each_changelog_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind one that is not there yet, too; a store without one has none to judge."""
+    more = {f"stores_{n}_{key}": value for n in "tn" for key, value in _PLAIN.items()}
+    more["stores_t_changelog"] = "t-log"
+    differs = found(store(), 4, delete_retention_ms="1")
+    kafka = _Kafka(monkeypatch, t=differs)
+    monkeypatch.setattr(changelog_topics, "holds_records", lambda *_: False)
+    line = "changelog t-log: delete.retention.ms in force is 1, configured is 86400000"
+    assert kafka.of(**more).check(4, may_be_replaced=True) == [line]
+    with pytest.raises(ConfigError, match="topic = 't-log': it has 4 partitions and must have 5"):
+        kafka.of(**more).check(5, may_be_replaced=True)
+    kafka.of(**more).make(4)
+    assert kafka.asked == [("s-log", 4)]
 
 
 def test_a_task_beyond_the_changelogs_of_the_state_is_refused(
