@@ -293,8 +293,8 @@ def given_up(before: PreviousAssignment, model: JobModel) -> str | None:
         return None
     return (
         f"the job gives up its input {', '.join(gone)}, which the file of this processor lacks: "
-        "where it returns, it begins at its samza.offset.default; if the file is an older one, "
-        "give each processor the newer one"
+        "where it returns, tasks that stay begin it at its samza.offset.default; if the file is "
+        "an older one, give each processor the newer one"
     )
 
 

@@ -1,4 +1,4 @@
-"""Schedules of A7 and S9: inputs in force outlive their attempt, and changelogs grow for tasks."""
+"""Schedules of A7, S9 and I1: inputs in force outlive their attempt; tasks come, go and return."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper import job_model_calculator
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
-from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
+from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from tests.unit.world.am import Attempt
 from tests.unit.world.rules import schedule, without
@@ -20,6 +21,7 @@ from tests.unit.world.scene import Scene
 from tests.unit.world.schedules.inputs import BOTH, INPUTS, more_comes
 
 NONSENSE = "kafka.in,nonsense"
+COUNT = "job.container.count"
 GROWS = {"job.changelogs.grow": "true"}
 _GROUPER = "job.systemstreampartition.grouper.factory"
 OF_EACH_INPUT = {**GROWS, _GROUPER: "group-by-system-stream-partition"}
@@ -126,3 +128,46 @@ def a_task_comes_whose_name_stands_before(scene: Scene) -> None:
     scene.hosts.child("0@3").kill()
     scene.produce(2, b"m", topic="above")
     scene.work(2)
+
+
+# -- I1
+
+
+def fence_of_known_owners(
+    change: publication.TaskChange, processor_id: ProcessorId
+) -> tuple[Incarnation, ...]:
+    """Of a task that the model before lacks, no former owner is listed."""
+    found = set(change.owners.unfenced(processor_id))
+    for task in change.after.get(processor_id, ()):
+        owner = change._owner_before.get(task.task_name, processor_id)
+        found |= set(change.owners.unfenced(owner))
+    return tuple(sorted(found))
+
+
+@schedule("I1", "2@1 wrote to task 2 after", containers=2, partitions=2, config=GROWS)
+@without(publication.TaskChange, "_fence", fence_of_known_owners)
+def a_task_comes_back_while_its_former_owner_sleeps(scene: Scene) -> None:
+    """Processor 2 has that task alone, and its machine stands still in a transaction.
+
+    The input goes, and the processor with it; when it returns, another one has the task.
+    """
+    attempt = scene.working(2)
+    scene.world.add_input("more", 3)
+    scene.configure(INPUTS, BOTH)
+    scene.configure(COUNT, "3")
+    scene.until_started("2@1")
+    scene.produce(2, b"m", 2, "more")
+    scene.until_counted()
+    child = scene.hosts.child("2@1")
+    scene.world.network.mute[attempt.driver.name] = "init homeport.j.1.processor"
+    child.stop_at("send to out")
+    scene.produce(2, b"m", 2, "more")
+    scene.until(lambda: child.is_stopped, "it is in a transaction")
+    scene.freeze(child.host)
+    scene.configure(INPUTS, "kafka.in")
+    scene.configure(COUNT, "2")
+    scene.run(20_000)
+    scene.configure(INPUTS, BOTH)
+    scene.until_counted()
+    scene.wake_up(child)
+    scene.run(2000)
