@@ -15,6 +15,7 @@ from homeport.cli.job.coordinator_stream_writer import (
     Force,
     How,
     change_config,
+    require_functions,
     require_one,
 )
 from homeport.cli.job.job_view import JobView, OpenJob, open_job
@@ -37,12 +38,9 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.reference import ReferenceFormat, reference
 from homeport.config.declarations.unknown_keys import meant_by
 from homeport.config.errors import ConfigError
-from homeport.config.loading.loader import declared_job
 from homeport.config.printable import printable, printable_lines
 from homeport.config.secret_names import shown_value
-from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.config_diff import ConfigDiff
-from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.job_coordinator.kafka.topics import topics_of
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.model.wire_form import about
@@ -137,19 +135,10 @@ def show(
     found = given if show_secrets else masked(given)
     lines = [f"{name}={value}" for name, value in found.items()]
     print(indented_json(dict(found)) if as_json else printable_lines(lines))
-    warn(_faults_of_functions(path, given))
-
-
-def _faults_of_functions(path: str, config: Config) -> list[ConfigError]:
-    job, name = declared_job(path), keys.TASK_CLASS.name
-    if job is None or config.get(name) != job.config_of(None).get(name):
-        return []  # another task class gets the records
-    if not keys.TASK_PIPELINE_OUTPUT.is_set(config):
-        try:
-            job.task_class(streams_of_tasks(config), has_pipeline=has_pipeline(config))
-        except ConfigError as error:
-            return [error]
-    return []
+    try:
+        require_functions(path, given)
+    except ConfigError as error:
+        warn([error])
 
 
 def _value_of(config: Config, key: str) -> str:
@@ -200,7 +189,8 @@ def set_(
     require_one("VALUE", key, value, "a value", delete=delete)
     parts = [text.partition("=") for text in also or ()]
     more = {name.strip(): text if equals else None for name, equals, text in parts}
-    given, how = job.config(), How(force, dry_run, at_once, more)
+    how = How(force, dry_run, at_once, more, partial(require_functions, job.path))
+    given = job.config()
     if value == "-":
         change_config(given, key, _from_standard_input(key), how, is_typed=False)
     else:

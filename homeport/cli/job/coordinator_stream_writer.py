@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -18,9 +19,13 @@ from homeport.cli.job.placement_request import NOT_LIVE, host_fault
 from homeport.cli.options import ConfigPath, Overrides, described, loaded, new_app, note, warn
 from homeport.cli.usage import run_app, run_program
 from homeport.config.config import INT_MAX, Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import ListKey
 from homeport.config.errors import ConfigError, UnavailableError
+from homeport.config.loading.loader import declared_job
 from homeport.config.secret_names import has_secret, shown_value
+from homeport.config.settings.adjunct_section import streams_of_tasks
+from homeport.config.settings.pipeline_section import has_pipeline
 from homeport.job_coordinator.config_change import (
     AT_ONCE,
     FORCE,
@@ -67,13 +72,15 @@ class How:
 
     ``is_forced``: also of a key that no program reads. ``is_dry_run``: only a look, no write.
     ``is_at_once``: with the order to restart all containers together. ``also``: further keys of the
-    same change, None: to be taken back.
+    same change, None: to be taken back. ``check`` raises ConfigError where the job's code does not
+    fit a configuration.
     """
 
     is_forced: bool = False
     is_dry_run: bool = False
     is_at_once: bool = False
     also: Mapping[str, str | None] = field(default_factory=dict)
+    check: Callable[[Config], object] | None = None
 
     @property
     def more(self) -> list[CoordinatorStreamMessage]:
@@ -155,7 +162,7 @@ def _write(
 ) -> str:
     meaning, warnings = "used from the job's next start", list[str]()
     if message.type == MessageType.SET_CONFIG:
-        change = _checked(job, message, how.also)
+        change = _checked(job, message, how)
         meaning = change.meaning(
             is_running=job.running is not None, restarting=_actives(job), is_at_once=how.is_at_once
         )
@@ -262,26 +269,35 @@ def _fault_by_yarn(host: Host) -> str | None:
     return None if host in hosts else f"{NOT_LIVE}; there are {listed(sorted(hosts))}"
 
 
-def _checked(
-    job: JobView, message: CoordinatorStreamMessage, also: Mapping[str, str | None]
-) -> ConfigChange:
+def _checked(job: JobView, message: CoordinatorStreamMessage, how: How) -> ConfigChange:
     job.require_on_yarn("config set", CONFIGURED_BY_FILE)
     key, value = message.key, message.value("value")
     by_hand = ConfigManager(job.stream).written()
-    for name, text in {key: value, **also}.items():
+    for name, text in {key: value, **how.also}.items():
         if text is None:
             check_deletion(name, is_set_by_hand=name in by_hand)
+    check_model = require_model_here(
+        *(job.given, key, value, lambda line: warn([line])),
+        *(previous_assignment(job.stream), InputTopicManager(job.stream).ids()),
+    )
+
+    def check(config: Config) -> None:
+        check_model(config)
+        try:
+            if how.check is not None:
+                how.check(config)
+        except ConfigError as error:
+            remedy = "write one, let the job run that code (homeport upgrade), then set the key"
+            raise ConfigError(error.key, error.value, error.rule, remedy) from None
+
     return checked_change(
         key,
         value,
         job.recorded_config(),
         job.given,
         has_state=bool(ChangelogPartitionManager(job.stream).read()),
-        check_model=require_model_here(
-            *(job.given, key, value, lambda line: warn([line])),
-            *(previous_assignment(job.stream), InputTopicManager(job.stream).ids()),
-        ),
-        also=also,
+        check_model=check,
+        also=how.also,
     )
 
 
@@ -303,6 +319,17 @@ def change_config(
         )
         warn([line])
     print(write(config, message, how))
+
+
+def require_functions(path: str, config: Config) -> None:
+    """Require that a Python file has functions for the records of the configuration's inputs.
+
+    ``path``: the job's file. Where another task class gets the records, none is needed.
+    """
+    job, name = declared_job(path), keys.TASK_CLASS.name
+    is_own = job is not None and config.get(name) == job.config_of(None).get(name)
+    if job is not None and is_own and not keys.TASK_PIPELINE_OUTPUT.is_set(config):
+        job.task_class(streams_of_tasks(config), has_pipeline=has_pipeline(config))
 
 
 def require_one(option: str, key: str, value: str | None, what: str = "", *, delete: bool) -> None:
@@ -377,7 +404,8 @@ def command(  # noqa: PLR0913 - one for each option
     A task, processor, host, store or system that the job does not have is warned of.
     """
     require_one("--value", key, value, delete=delete)
-    given, how = loaded(config_path, config), How(force, dry_run, at_once)
+    given = loaded(config_path, config)
+    how = How(force, dry_run, at_once, check=partial(require_functions, config_path))
     if message_type is WritableType.SET_CONFIG:
         change_config(given, key, value, how)
     else:

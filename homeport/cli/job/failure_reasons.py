@@ -15,7 +15,10 @@ from homeport.cli.job.job_view import open_stream
 from homeport.cli.options import note
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError
-from homeport.job_coordinator.metadata.lifecycle import RetryManager
+from homeport.config.settings.sections import JobConfig
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.metadata.epochs import EpochManager
+from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.status.shape import ShownStatus
 
@@ -70,3 +73,14 @@ class FailureReasons:
             self._due_s = time.monotonic() + _RETRY_S
         else:
             self._known = failures
+
+
+def end_of(config: Config, stream: CoordinatorStream) -> str | None:
+    """Return how the last submission has ended on YARN, in one line; None where it has not."""
+    submission = EpochManager(stream).read_submission()
+    end = None if submission is None else JobEndManager(stream).read(submission.number)
+    if submission is None or end is None:
+        return None
+    story = with_reasons(end.diagnostics, RetryManager(stream).reasons())
+    job, why = JobConfig.of(config), f": {story}" if story else ""
+    return f"{job.name}-{job.id}: ended, {submission.application}, {end.result}{why}"

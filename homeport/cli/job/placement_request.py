@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from homeport.cli.job.failure_reasons import end_of
 from homeport.cli.job.job_view import JobView, open_job, running_job
 from homeport.cli.options import note
 from homeport.config.config import Config
@@ -218,23 +219,29 @@ class Patience:
         self._pause = threading.Event()
         self._asked_s = now_s = clock()
         self._heard_s = {_KAFKA: now_s, _AM: now_s}
+        self._silent: set[str] = set()
 
     def __call__(self) -> None:
-        """Pause, then read the stream on; UnansweredError after a long silence."""
+        """Pause, then read the stream on; UnansweredError after a long silence.
+
+        HomeportError: the job has ended, and the caller has seen no answer in the stream.
+        """
+        if (ended := end_of(self._job.given, self._job.stream)) is not None:
+            raise HomeportError(f"{ended}; what was ordered ends with it")
         self._pause.wait(_POLL_S)
         try:
             self._job.stream.catch_up()
         except UnavailableError as error:
             self._unanswered(_KAFKA, f"{error}")
             return
-        now_s = self._heard_s[_KAFKA] = self._clock()
+        now_s = self._heard(_KAFKA)
         if now_s - self._asked_s < _AM_POLL_S:
             return
         self._asked_s = now_s
         if running_job(self._job.given, self._job.stream) is None:
             self._unanswered(_AM, "the AM does not answer")
         else:
-            self._heard_s[_AM] = now_s
+            self._heard(_AM)
 
     def status(self) -> ShownStatus:
         """Return the AM's status once it answers; UnansweredError after a long silence."""
@@ -245,8 +252,15 @@ class Patience:
                     return running.client.status()
             self()
 
+    def _heard(self, partner: str) -> float:
+        self._silent.discard(partner)
+        self._heard_s[partner] = now_s = self._clock()
+        return now_s
+
     def _unanswered(self, partner: str, fault: str) -> None:
-        note(f"{fault}; what was ordered stays in the coordinator stream, and goes on")
+        if partner not in self._silent:
+            note(f"{fault}; what was ordered stays in the coordinator stream, and goes on")
+        self._silent.add(partner)
         silent_s = self._clock() - self._heard_s[partner]
         if silent_s >= _SILENCE_S:
             raise UnansweredError(

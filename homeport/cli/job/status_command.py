@@ -7,16 +7,12 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from homeport.cli.formatting import table
-from homeport.cli.job.failure_reasons import FailureReasons, with_reasons
+from homeport.cli.job.failure_reasons import FailureReasons, end_of
 from homeport.cli.job.job_view import RunningJob, open_stream, require_running, running_job
 from homeport.cli.options import AsJson, Given, described, new_app, note, print_answer
 from homeport.cli.usage import Control
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.config.settings.sections import JobConfig
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.metadata.epochs import EpochManager
-from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.own_metrics import summary
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStandby, ShownStatus
@@ -65,17 +61,6 @@ def status(*, given: Given, watch: float | None = None, as_json: AsJson = False)
             running = _found_again(running, given)
         sys.stdout.flush()
         time.sleep(watch)  # as the user asked
-
-
-def end_of(config: Config, stream: CoordinatorStream) -> str | None:
-    """Return how the last submission has ended on YARN, in one line; None where it has not."""
-    submission = EpochManager(stream).read_submission()
-    end = None if submission is None else JobEndManager(stream).read(submission.number)
-    if submission is None or end is None:
-        return None
-    story = with_reasons(end.diagnostics, RetryManager(stream).reasons())
-    job, why = JobConfig.of(config), f": {story}" if story else ""
-    return f"{job.name}-{job.id}: ended, {submission.application}, {end.result}{why}"
 
 
 def _found_again(running: RunningJob, given: Config) -> RunningJob:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,11 +24,13 @@ from homeport.cli.job.coordinator_stream_writer import (
     message_of,
     messages_for,
     placement_warnings,
+    require_functions,
     task_warnings,
 )
 from homeport.cli.job.job_view import JobView, RunningJob
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
+from homeport.config.loading.loader import load
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator import config_change
@@ -111,6 +117,33 @@ def test_the_further_keys_of_a_change_are_written_before_the_key(
     _write(view, wire.tombstone("set-config", "task.inputs"), How(also=dict.fromkeys(store)), print)
     stream.catch_up()
     assert ConfigManager(stream).written() == Config()
+
+
+def test_an_input_needs_a_function_of_the_jobs_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its containers would fail, and with them the job; the input of a store needs none."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    path = tmp_path / "sums_of_one.py"
+    source = 'job.input("in", key=str, value=str)'
+    text = f'from homeport import Job\njob = Job("sums")\njob.each({source})(repr)\n'
+    path.write_text(text, encoding="utf-8")
+    counts = {SystemStream("kafka", name): 2 for name in ("in", "more")}
+    monkeypatch.setattr(config_change, "counts_now", lambda _config: counts)
+    stream, how = InMemoryCoordinatorStream(), How(check=partial(require_functions, str(path)))
+    job = load(str(path), ["job.coordinator.replication.factor=1"], None)
+    view = JobView(job, "topic", stream, None)
+    message = wire.set_config("task.inputs", "kafka.in,kafka.more")
+    with pytest.raises(ConfigError) as refused:
+        _write(view, message, how, print)
+    assert str(refused.value) == (
+        "job.each = 'kafka.more': the job has no function for its records; write one, let the job "
+        "run that code (homeport upgrade), then set the key"
+    )
+    assert stream.log == []
+    store = store_keys("more", "string", factory="in-memory", adstore_input="kafka.more")
+    _write(view, message, replace(how, also=store), list[str]().append)
+    assert stream.log != []
 
 
 @pytest.mark.parametrize("named", ["task.inputs", "stores.more.factory"])

@@ -32,6 +32,8 @@ from homeport.config.errors import ConfigError, HomeportError, UnansweredError, 
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
+from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
+from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.placement import (
@@ -175,7 +177,8 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> _Waiting:
     running = RunningJob(client, "application_1_2", 1)  # type: ignore[arg-type] # no server
     monkeypatch.setattr(module, "_POLL_S", 0)
     monkeypatch.setattr(module, "running_job", lambda *_: running if made[0].is_answering else None)
-    job = JobView(Config(), "topic", stream, running)
+    given = Config({"job.name": "j", "job.default.system": "kafka"})
+    job = JobView(given, "topic", stream, running)
     made.append(_Waiting(stream, Patience(job, lambda: made[0].now_s if made else 0.0)))
     return made[0]
 
@@ -190,11 +193,11 @@ def test_a_kafka_that_is_away_is_waited_for(
     waiting.look()
     waiting.stream.is_away = True
     waiting.look(59)
-    (line,) = set(capsys.readouterr().err.splitlines())
-    assert line == (
+    line = (
         "Kafka at kafka:9092 did not answer; what was ordered stays in the coordinator stream, "
         "and goes on"
     )
+    assert capsys.readouterr().err.splitlines() == [line] * 2  # once for each time it is away
     with pytest.raises(UnansweredError, match="Kafka has not answered for 300 s: what was ordered"):
         waiting.look()
 
@@ -210,6 +213,21 @@ def test_an_am_that_is_away_is_waited_for(waiting: _Waiting) -> None:
     waiting.is_answering = False
     with pytest.raises(UnansweredError, match="the AM has not answered for 300 s"):
         waiting.look(62)
+
+
+def test_an_order_ends_with_its_job(waiting: _Waiting) -> None:
+    """No answer will come; what is in the stream by then has been looked at."""
+    EpochManager(waiting.stream).write_submission(Submission(7, "application_1_2"))
+    waiting.look()
+    ended = JobEnd(7, "FAILED", "processor 0 failed 9 times")
+    waiting.stream.write([JobEndManager.message(ended)])
+    waiting.look()
+    with pytest.raises(HomeportError) as raised:
+        waiting.look()
+    assert str(raised.value) == (
+        "j-1: ended, application_1_2, FAILED: processor 0 failed 9 times; what was ordered ends "
+        "with it"
+    )
 
 
 def test_a_status_is_asked_until_the_am_gives_one(

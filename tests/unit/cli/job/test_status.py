@@ -8,7 +8,8 @@ from own_records import put
 from statuses import status_of
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.cli.job.status_command import end_of, lines
+from homeport.cli.job.failure_reasons import end_of
+from homeport.cli.job.status_command import lines
 from homeport.config.config import Config
 from homeport.job_coordinator.metadata.epochs import Submission, submission_message
 from homeport.job_coordinator.metadata.lifecycle import (
