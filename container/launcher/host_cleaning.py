@@ -32,7 +32,7 @@ class HostCleaning:
     """Keeps at most one such process; for the main thread, with which the process ends.
 
     ``after_ms``: the age of what goes; 0: nothing does. ``memory_mb``: the YARN container's; 0: not
-    known, so none is started. ``command``: the program, without the age.
+    known, so that there is no room. ``command``: the program, without the age.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class HostCleaning:
         self._memory_mb = memory_mb
         self._command = (*command, str(after_ms))
         self._environment = {**os.environ, "HOMEPORT_TOKEN_FILE": str(token_file)}
-        self._is_wanted = after_ms > 0 and memory_mb > 0
+        self._is_wanted = after_ms > 0
         self._process: subprocess.Popen[bytes] | None = None
         self._due_ms = boot_ms()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adjunct_planes import logs_of
 from clusters_under_test import LocalUnderTest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
@@ -29,7 +30,7 @@ from left_stores import store_in
 from recorded_jobs import record_job
 from secured_broker import RIGHTS, client_of, keys_of, secured_broker
 from waiting import until
-from yarn_jobs import Job, wait_for
+from yarn_jobs import PARTITIONS, Job, wait_for
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
@@ -146,6 +147,10 @@ def test_launchers_remove_what_a_deleted_job_has_left(make_job: Callable[[str], 
     wait_for(lambda: there.isdisjoint(folders(gone)), cleaning)
     cleaning.expects(100)
     assert {*folders(gone)} == nodes - there
+    log = "".join(logs_of(cleaning, ["*.log"]))
+    removed = [line for line in log.splitlines() if " clean: gone-1/counts/" in line]
+    assert len(removed) == PARTITIONS * len(there), log
+    assert all(": removed: the job was deleted; " in line for line in removed)
     assert (stores(stopped), stores(living)) == before
     assert all(folder.exists() for folder in foreign)
     for folder in foreign:

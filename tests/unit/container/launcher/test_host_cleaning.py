@@ -62,20 +62,23 @@ def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Kept]:
 
 
 def saying(kept: _Kept, then: str = "exit 0") -> str:
-    """A script that says its age and token file once."""
-    return f'echo "$1 $HOMEPORT_TOKEN_FILE" >> {kept.said}; {then}'
+    """A script that says its age, token file and rights once; its input has an end."""
+    return f'cat; echo "$1 $HOMEPORT_TOKEN_FILE $(umask)" >> {kept.said}; {then}'
 
 
-def test_a_host_is_cleaned_at_the_start_and_once_a_day(kept: _Kept) -> None:
-    """With the age that the key has, and the launcher's own token file."""
+def test_a_host_is_cleaned_at_the_start_and_once_a_day(
+    kept: _Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the age that the key has, and the launcher's own token file; nothing more is logged."""
     kept.make(saying(kept))
     kept.look()
     kept.until_over()
-    assert kept.words() == [f"{HOUR_MS} {kept.folder / 'token'}"]
+    assert kept.words() == [f"{HOUR_MS} {kept.folder / 'token'} 0077"]
     assert kept.look(DAY_MS - 1) == 1
     kept.look(1)
     kept.until_over()
     assert len(kept.words()) == 2
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(("after_ms", "memory_mb"), [(0, MEMORY_MB), (HOUR_MS, 0)])
@@ -95,7 +98,9 @@ def test_it_waits_for_room_and_looks_again_after_a_minute(kept: _Kept) -> None:
     kept.used_mb = NO_ROOM_MB
     kept.look()
     kept.used_mb = 0
-    assert kept.look(MINUTE_MS - 1) == 0
+    kept.look(MINUTE_MS - 1)
+    assert kept.cleaning is not None
+    assert kept.cleaning._process is None
     kept.look(1)
     kept.until_over()
     assert len(kept.words()) == 1
@@ -123,9 +128,10 @@ def test_it_is_ended_where_its_memory_is_needed_or_it_takes_too_long(
     end(kept)
     kept.look()
     assert process.poll() is not None
-    assert "the cleaning of this host ends early" in caplog.text
     kept.used_mb = 0
     kept.look(again_ms - 1)
+    (line,) = caplog.messages
+    assert line.startswith("the cleaning of this host ends early: ")
     assert kept.cleaning._process is None
     kept.look(1)
     assert kept.cleaning._process is not None
