@@ -89,9 +89,9 @@ class _Pair:
             return at(path, f"{rule}, which has no such alias" if was == now else rule)
         if was == "enum":
             missing = [symbol for symbol in writer["symbols"] if symbol not in reader["symbols"]]
-            is_read = not missing or reader.get("default")
-            rule = f"symbol {missing[0]} is missing, and there is no default" if missing else ""
-            return None if is_read else at(path, rule)
+            if not missing or reader.get("default"):
+                return None
+            return at(path, f"symbol {missing[0]} is missing, and there is no default")
         if was == "fixed":
             sizes = writer["size"], reader["size"]
             rule = f"{sizes[0]} bytes are no {sizes[1]}"

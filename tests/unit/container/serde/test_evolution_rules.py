@@ -210,7 +210,7 @@ def _row_of(*fields: Any) -> type:  # noqa: ANN401 - as of defstruct
     return msgspec.defstruct("_Of", fields, array_like=True)
 
 
-Bounded = msgspec.Meta(ge=0)
+Bounded, Short = msgspec.Meta(ge=0), msgspec.Meta(max_length=2)
 
 
 class _Keeps(msgspec.Struct):
@@ -312,6 +312,9 @@ RULES_OF_CLASSES: list[tuple[Any, Any, str | None]] = [
     (_Unset, _class(("a", int, field(default=1))), "field a: where older values lack it"),
     (_Unset, _Unset, None),
     (_Keeps, _KeepsOther, None),
+    (_class(("a", float)), _class(("a", int | str)), "field a: float is no int | str"),
+    (_class(("a", list[int])), _class(("a", Annotated[list[int], Short])), "field a: list is no l"),
+    (_class(("a", list[Annotated[int, Bounded]])), _class(("a", list[int])), None),
     (_class(("a", Literal[1, "red"])), _class(("a", Literal[1, "red", "b"])), None),
     (_class(("a", Path)), _class(("a", _Own)), "field a: custom is no custom"),
     (Node, Node, None),
@@ -460,7 +463,7 @@ _E = {"type_name": ".p.E"}
         ([_f("a", 1, UINT32)], [_f("a", 1, UINT64)], None),
         ([_f("a", 1, SINT32)], [_f("a", 1, SINT64)], None),
         ([_f("a", 1, SINT32)], [_f("a", 1, INT32)], "field a: type 17 is no int32"),
-        ([_f("a", 1, INT32)], [_f("b", 2, INT32), _f("a", 1, STRING)], "field a: int32 is no str"),
+        ([_f("a", 2, INT32)], [_f("b", 1, INT32), _f("a", 2, STRING)], "field a: int32 is no str"),
     ],
 )
 def test_messages_of_protobuf(

@@ -126,6 +126,10 @@ OTHER = _record(_field("o", "string"), name="S")
 _DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4}
 
 
+def _enum(*symbols: str) -> dict[str, Any]:
+    return {"type": "enum", "name": "E", "symbols": list(symbols)}
+
+
 def _fixed(name: str, size: int) -> dict[str, Any]:
     return {"type": "fixed", "name": name, "size": size}
 
@@ -274,16 +278,8 @@ OTHER_RULES: list[tuple[Any, Any, str | None]] = [
         {"type": "fixed", "name": "F", "size": 2},
         "1 bytes are no 2",
     ),
-    (
-        {"type": "enum", "name": "E", "symbols": ["A", "B"]},
-        {"type": "enum", "name": "E", "symbols": ["A"]},
-        "symbol B is missing",
-    ),
-    (
-        {"type": "enum", "name": "E", "symbols": ["A", "B"]},
-        {"type": "enum", "name": "E", "symbols": ["A"], "default": "A"},
-        None,
-    ),
+    (_enum("A", "B"), _enum("A"), "symbol B is missing"),
+    (_enum("A", "B"), _enum("A") | {"default": "A"}, None),
     (
         {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2},
         {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
@@ -316,6 +312,8 @@ OTHER_RULES: list[tuple[Any, Any, str | None]] = [
     ("int", {"type": "long", "logicalType": "timestamp-millis"}, "int is no timestamp-millis"),
     (_fixed("a.F", 1), {**_fixed("b.G", 1), "aliases": ["a.F"]}, None),
     (_fixed("F", 1), {**_fixed("b.G", 1), "aliases": ["F"]}, None),
+    (_fixed("a.F", 1), {**_fixed("a.G", 1), "aliases": ["F"]}, None),
+    (_enum("A", "B"), _enum("B", "C", "A"), None),
     (_DECIMAL, {**_DECIMAL, "scale": 0}, None),
     ({**_DECIMAL, "scale": 0}, _DECIMAL, None),
     ([_fixed("a.F", 1), "null"], [_fixed("b.F", 2), _fixed("a.F", 1), "null"], None),

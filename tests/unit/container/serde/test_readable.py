@@ -17,6 +17,7 @@ from homeport.config.errors import ConfigError
 from homeport.config.settings.serde_names import ConfiguredSerde, SchemaSerde
 from homeport.container.serde.evolution.readable import (
     StoreSerdes,
+    is_read_by_first,
     require_admitted,
     require_readable,
     writers_of,
@@ -210,6 +211,7 @@ def test_fields_of_a_class_are_compared_from_when_they_are_recorded(module: Modu
     assert [form.split(" ")[0] for form in first.later] == [name]
     of(("bid", int), ("ask", int, field(default=0)))
     require_readable(_store(name), first, has_way_back=True)
+    assert is_read_by_first(first.forms, _store(name).reading())
     of(("bid", int), ("ask", int))
     line = _refused(name, first)
     assert line.startswith(f"stores.quotes.msg.serde = '{name} ")
