@@ -282,7 +282,9 @@ def test_a_topic_that_the_user_may_not_delete_is_left_to_the_next_run(
         assert "left: the coordinator stream, which goes last" in stated[f"kafka.{stream}"]
         assert first.stderr.splitlines()[-1].endswith(": see the lines with left")
         assert names() == {"in-mine", "log-mine", stream}
-        halved = run_about(mine, tmp_path / "job.properties", ["run-local"])
+        halved = run_about(
+            mine, tmp_path / "job.properties", ["run-local", f"--work-dir={tmp_path}"]
+        )
         assert halved.returncode == 1
         assert "the deletion of the job began with submission" in halved.stderr
 

@@ -108,10 +108,13 @@ def _carried_out(store: CoordinatorStreamStore, end: JobEnd, *, as_json: bool) -
                 StateResetManager(stream).restore(former)
                 raise
             newest = partial(submission_claim.require_newest, store, claim)
-            return _print(end.carry_out(newest), as_json=as_json)
+            left = _print(end.carry_out(newest), as_json=as_json)
     except BaseException:  # Ctrl-C too: a claim that stays holds the next command up
         submission_claim.withdraw(store, claim)
         raise
+    if end.is_refused:  # else the stream goes now, and nothing may begin in between
+        submission_claim.withdraw(store, claim)
+    return left
 
 
 def _print(ended: Iterable[Ended], *, as_json: bool) -> int:

@@ -98,7 +98,10 @@ class Ended(Struct, frozen=True):
 
 @dataclass
 class JobEnd(StoppedJob):
-    """The end of one job. ``command``: what is run on a host for the directories there."""
+    """The end of one job. ``command``: what is run on a host for the directories there.
+
+    ``is_refused``: whether Kafka has refused to delete a topic.
+    """
 
     host: Host
     folders: list[JobFolder]
@@ -106,8 +109,8 @@ class JobEnd(StoppedJob):
     keep_outputs: bool = False
     judged: tuple[Fate, ...] = ()
     deleted: DeletedJob = field(default_factory=lambda: DeletedJob("", ""))
+    is_refused: bool = False
     _state: DeletedState | None = None
-    _is_refused: bool = False
 
     def stop_limit_s(self) -> float | None:
         """Return how long containers may still take to stop; None: they have stopped.
@@ -199,7 +202,7 @@ class JobEnd(StoppedJob):
 
     def delete_stream(self) -> Iterator[Ended]:
         """Delete the coordinator stream, which no client has open; yield that, and hosts left."""
-        if self._is_refused:
+        if self.is_refused:
             left = self._coordinator(Outcome.LEFT)
             why = f"{left.reason}, which goes last: run this again, once Kafka lets all topics go"
             yield replace(left, reason=why)
@@ -213,7 +216,7 @@ class JobEnd(StoppedJob):
         try:
             TopicAdmin(SystemConfig.of(config, system)).delete(topic)
         except ConfigError as refused:
-            self._is_refused = True
+            self.is_refused = True
             reason = f"{gone.reason}; {refused.rule}: {refused.remedy}"
             return replace(gone, outcome=Outcome.LEFT, reason=reason)
         return gone

@@ -44,6 +44,8 @@ def take_number(
         if last is not None and last.application is None and _has_moved_on(stream, last, polls()):
             continue
         require_not_running()
+        if epochs.read_submission() != last:
+            continue  # it has read the stream on, and with it another's claim
         number = (last.number if last else 0) + 1
         epochs.write_submission(Submission(number, claim=claim))
         if _first_claim(stream, number) == claim:

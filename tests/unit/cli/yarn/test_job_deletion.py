@@ -226,11 +226,9 @@ def test_a_deletion_that_was_cut_off_goes_on(cluster: Cluster) -> None:
     assert hosts == ["nm1", "nm2"]  # no folder of this host is named
 
 
-def test_a_deletion_that_kafka_does_not_let_record_leaves_the_job_startable(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As where the user may make no topic; nothing is deleted."""
-    end = end_of()
+def _claims(monkeypatch: pytest.MonkeyPatch, end: JobEnd) -> list[int]:
+    """Let the command take number 3 and the job over; return the numbers that it gives back."""
+    withdrawn: list[int] = []
 
     @contextlib.contextmanager
     def taking_over(
@@ -241,19 +239,42 @@ def test_a_deletion_that_kafka_does_not_let_record_leaves_the_job_startable(
         end.stream.catch_up()
         yield end.stream, CONFIG
 
+    monkeypatch.setattr(delete_job_command, "taking_over", taking_over)
+    monkeypatch.setattr(submission_claim, "take_number", lambda *_: 3)
+    monkeypatch.setattr(submission_claim, "withdraw", lambda _, number: withdrawn.append(number))
+    return withdrawn
+
+
+@pytest.mark.parametrize("refused", [{CHECKPOINTS}, set[str]()])
+def test_the_next_run_does_not_wait_for_one_whose_stream_stays(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, refused: set[str]
+) -> None:
+    """Where it goes the number is kept: nothing may begin in a stream that is about to go."""
+    end = end_of()
+    withdrawn = _claims(monkeypatch, end)
+    cluster.refused = refused
+    store: Any = end.stream
+    assert delete_job_command._carried_out(store, end, as_json=False) == len(refused)
+    assert withdrawn == [3] * len(refused)
+
+
+def test_a_deletion_that_kafka_does_not_let_record_leaves_the_job_startable(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the user may make no topic; nothing is deleted."""
+    end = end_of()
+    withdrawn = _claims(monkeypatch, end)
+
     def refused(_: DeletedJob) -> None:
         raise ConfigError("topic", "__homeport_deleted_jobs", "Kafka refuses to make it", "")
 
-    monkeypatch.setattr(delete_job_command, "taking_over", taking_over)
-    monkeypatch.setattr(submission_claim, "take_number", lambda *_: 3)
-    monkeypatch.setattr(submission_claim, "withdraw", lambda *_: None)
     monkeypatch.setattr(cluster, "write", refused)
     store: Any = end.stream
     with pytest.raises(ConfigError, match="Kafka refuses to make it"):
         delete_job_command._carried_out(store, end, as_json=False)
     end.stream.catch_up()
     StateResetManager(end.stream).require_finished()
-    assert cluster.done == []
+    assert (cluster.done, withdrawn) == ([], [3])
 
 
 def test_a_stream_without_a_configuration_is_deleted(cluster: Cluster) -> None:

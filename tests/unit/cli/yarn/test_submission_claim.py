@@ -135,3 +135,19 @@ def test_a_third_that_claims_meanwhile_is_waited_for_too() -> None:
         yield
 
     assert take_number(kafka.stream(), "b", made, _nobody_runs, _unfenced) == 3
+
+
+def test_a_claim_that_the_look_for_a_running_job_reads_is_no_free_number() -> None:
+    """A command that is at rest reads the stream on; the number there is another's."""
+    kafka = _Kafka()
+    own = kafka.stream()
+    steps: Iterator[Callable[[], None]] = iter(
+        [lambda: kafka.write(Submission(1, claim="quick")), _nobody_runs]
+    )
+
+    def look() -> None:
+        next(steps)()
+        own.catch_up()
+
+    polls = _polls(lambda: kafka.write(Submission(1, "application_1_0001")))
+    assert take_number(own, "late", polls, look, _unfenced) == 2
