@@ -28,6 +28,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
     CoordinatorStreamMessage,
 )
+from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId, host_of
 from homeport.job_coordinator.model.placement import (
@@ -220,12 +221,19 @@ class Patience:
         self._asked_s = now_s = clock()
         self._heard_s = {_KAFKA: now_s, _AM: now_s}
         self._silent: set[str] = set()
+        self._submission = self._newest_submission()
 
     def __call__(self) -> None:
         """Pause, then read the stream on; UnansweredError after a long silence.
 
-        HomeportError: the job has ended, and the caller has seen no answer in the stream.
+        HomeportError: the job has ended, and the caller has seen no answer in the stream: a next
+        run deletes the answers of the one before.
         """
+        if self._newest_submission() != self._submission:
+            raise HomeportError(
+                "that run of the job has ended, and another submission has begun: what was ordered "
+                "ended with it; see homeport status"
+            )
         if (ended := end_of(self._job.given, self._job.stream)) is not None:
             raise HomeportError(f"{ended}; what was ordered ends with it")
         self._pause.wait(_POLL_S)
@@ -251,6 +259,10 @@ class Patience:
                 if running is not None:
                     return running.client.status()
             self()
+
+    def _newest_submission(self) -> int:
+        last = EpochManager(self._job.stream).read_submission()
+        return 0 if last is None else last.number
 
     def _heard(self, partner: str) -> float:
         self._silent.discard(partner)

@@ -172,6 +172,8 @@ class _Waiting:
 def waiting(monkeypatch: pytest.MonkeyPatch) -> _Waiting:
     """A job whose Kafka and AM answer."""
     stream = _Stream()
+    EpochManager(stream).write_submission(Submission(7, "application_1_2"))
+    stream.catch_up()
     client = SimpleNamespace(status=ShownStatus)
     made: list[_Waiting] = []
     running = RunningJob(client, "application_1_2", 1)  # type: ignore[arg-type] # no server
@@ -217,7 +219,6 @@ def test_an_am_that_is_away_is_waited_for(waiting: _Waiting) -> None:
 
 def test_an_order_ends_with_its_job(waiting: _Waiting) -> None:
     """No answer will come; what is in the stream by then has been looked at."""
-    EpochManager(waiting.stream).write_submission(Submission(7, "application_1_2"))
     waiting.look()
     ended = JobEnd(7, "FAILED", "processor 0 failed 9 times")
     waiting.stream.write([JobEndManager.message(ended)])
@@ -228,6 +229,17 @@ def test_an_order_ends_with_its_job(waiting: _Waiting) -> None:
         "j-1: ended, application_1_2, FAILED: processor 0 failed 9 times; what was ordered ends "
         "with it"
     )
+
+
+def test_an_order_ends_where_a_next_run_has_deleted_its_answer(waiting: _Waiting) -> None:
+    """As for a command that slept meanwhile: the AM that answers now is another one."""
+    done, gone = PlacementManager.response_message(DONE), PlacementManager.response_deleted("u")
+    waiting.stream.write([done, JobEndManager.message(JobEnd(7, "SUCCEEDED"))])
+    EpochManager(waiting.stream).write_submission(Submission(8, "application_1_3"))
+    waiting.stream.write([gone])
+    with pytest.raises(HomeportError, match="another submission has begun: what was ordered ended"):
+        waiting.look(2)
+    assert PlacementManager(waiting.stream).read_responses() == {}
 
 
 def test_a_status_is_asked_until_the_am_gives_one(
