@@ -17,7 +17,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     CoordinatorStream,
     KeyRecord,
 )
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

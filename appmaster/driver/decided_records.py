@@ -19,9 +19,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     WriteProcessorEpoch,
     WriteStop,
 )
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import ProcessorEpoch, processor_epoch_message
 from homeport.job_coordinator.metadata.lifecycle import (
     FailoverManager,

@@ -70,9 +70,7 @@ from homeport.config.settings.log_section import LogConfig
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation

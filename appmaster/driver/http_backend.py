@@ -33,9 +33,7 @@ from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.appmaster.upgrade.sources import next_package
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.grouper.standby_models import temporary_standby
 from homeport.job_coordinator.http.messages import (
     CheckIn,

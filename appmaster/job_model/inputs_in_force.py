@@ -17,9 +17,9 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import WireError
 from homeport.config.secret_names import has_secret
 from homeport.job_coordinator.config_change import INPUTS
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

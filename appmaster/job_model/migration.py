@@ -18,7 +18,7 @@ from homeport.config.declarations.standalone_keys import (
 )
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import (

@@ -19,9 +19,7 @@ from homeport.config.settings.sections import TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.one_time_configuration import (
     has_state,

@@ -13,7 +13,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.loading.regex_topics import TopicsOf
 from homeport.job_coordinator.config_change import checked_change, require_model
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.topics import topics_of
 from homeport.job_coordinator.metadata.configuration import ConfigManager

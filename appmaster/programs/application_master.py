@@ -70,7 +70,7 @@ from homeport.job_coordinator import logs
 from homeport.job_coordinator.access.served_access import ServedAccess
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.config_change import require_model
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.history.writer import HistoryWriter, history_directory
 from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.metrics import JobCoordinatorMetrics

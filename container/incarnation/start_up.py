@@ -56,9 +56,7 @@ from homeport.container.storage.directory_lock import Holder, LockWait
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.grouper.one_time_configuration import require_leaders_use
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

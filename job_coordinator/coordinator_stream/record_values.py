@@ -15,10 +15,7 @@ import msgspec
 from msgspec.inspect import DataclassType, EnumType, IntType, NoneType, StrType, Type, UnionType
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-    list_text,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage, list_text
 from homeport.job_coordinator.coordinator_stream.message_bytes import parse_json, whole_number
 from homeport.job_coordinator.model.wire_form import LARGEST, value_of
 

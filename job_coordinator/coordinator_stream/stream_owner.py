@@ -15,9 +15,7 @@ from typing import NamedTuple
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.sections import JobConfig
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 
 
 class StreamOwner(NamedTuple):

@@ -24,9 +24,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import CannotListenError, UnavailableError
 from homeport.job_coordinator.access.served_access import ServedAccess
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, ActionRoutes, Operators
 from homeport.job_coordinator.http.audit import AuditTrail
 from homeport.job_coordinator.http.callers import Role

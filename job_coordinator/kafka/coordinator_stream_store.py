@@ -21,9 +21,9 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, Topic
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, InvariantViolation, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import KeyRecord, StreamState
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

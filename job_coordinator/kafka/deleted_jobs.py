@@ -13,9 +13,7 @@ from dataclasses import dataclass, replace
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.coordinator_stream.record_values import decoded, record_of
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec

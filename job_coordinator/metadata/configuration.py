@@ -7,9 +7,9 @@ from homeport.config.config import LONG_MAX, Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import ListKey
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

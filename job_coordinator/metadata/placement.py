@@ -12,11 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-    Namespace,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage, Namespace
 from homeport.job_coordinator.coordinator_stream.reading import RecordManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.json_values import (

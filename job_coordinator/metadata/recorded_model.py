@@ -3,9 +3,7 @@
 from homeport.config.config import Config
 from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,

@@ -24,9 +24,9 @@ from typing import TypeVar
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

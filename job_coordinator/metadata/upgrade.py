@@ -22,8 +22,8 @@ from homeport.config.config import Config
 from homeport.config.errors import WireError
 from homeport.config.secret_names import shown_value
 from homeport.config.secret_values import MASK
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

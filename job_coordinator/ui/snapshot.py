@@ -10,9 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from homeport.config.secret_names import shown_value
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.own_metrics import summary
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus

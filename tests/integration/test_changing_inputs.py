@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from yarn_jobs import KEYS, PARTITIONS, TASK, Job, wait_for
 
 from homeport.config.loading.loader import load
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 

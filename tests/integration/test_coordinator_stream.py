@@ -20,8 +20,8 @@ from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, UnavailableError, WireError
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.kafka.changelog_topics import changelog_topic_spec
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

@@ -19,8 +19,8 @@ from yarn_jobs import Job, wait_for
 
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 

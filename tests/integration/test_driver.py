@@ -13,7 +13,7 @@ from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.allocation.protocol.instructions import EndJob, JobResult
 from homeport.appmaster.job_model.takeover import OutrankedError
 from homeport.config.errors import FencedError, UnavailableError, WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, Rank
 from homeport.job_coordinator.metadata.lifecycle import (

@@ -15,7 +15,7 @@ from homeport.appmaster.driver.actions.operator_actions import DriverActions
 from homeport.appmaster.driver.http_backend import DriverDecisions
 from homeport.config.access_tokens import digest_of
 from homeport.config.declarations import all_keys as keys
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.grouper.standby_models import temporary_id
 from homeport.job_coordinator.http.actions import Operators
 from homeport.job_coordinator.http.messages import OrderKind, Started, Stopped

@@ -8,9 +8,7 @@ from driver_attempts import FIRST, LIMIT_S, P0, Am, Given, driven
 
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.http.messages import OrderKind, Stopped
 from homeport.job_coordinator.metadata.epochs import FenceReport, fence_report_message
 from homeport.job_coordinator.model.ids import RequestId

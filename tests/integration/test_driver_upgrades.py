@@ -14,9 +14,7 @@ from driver_attempts import NM1, P0, Am, Given, Stream, drive, told_as_test
 from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.driver.rollouts.rollout import Rollout
 from homeport.appmaster.upgrade.machine import HANG_MS
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.http.messages import CheckIn, OrderKind, Started, Stopped
 from homeport.job_coordinator.metadata.placement import PlacementManager, decode_request
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager

@@ -22,8 +22,8 @@ from yarn_jobs import PARTITIONS, Job, alive, parent_of, pids_of, wait_for
 from homeport.config.loading.loader import load
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.container.host.exit_codes import EXIT_OVERTAKEN
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager

@@ -12,7 +12,7 @@ from samza_streams import Stream, values
 from homeport.config.config import Config
 from homeport.config.errors import WireError
 from homeport.config.settings.sections import SystemConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
 

@@ -17,8 +17,8 @@ from homeport.cli.yarn.submission_claim import fence_command, take_number
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin, coordinator_topic_spec
 from homeport.job_coordinator.metadata.epochs import EpochManager

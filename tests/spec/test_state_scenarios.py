@@ -27,10 +27,7 @@ from stream_in_memory import InMemoryCoordinatorStream
 from homeport.config.config import Config
 from homeport.container.progress import offset_file
 from homeport.container.progress.restore import ChangelogTopic
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    MessageType,
-    tombstone,
-)
+from homeport.job_coordinator.coordinator_stream.message import MessageType, tombstone
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import RestoreKind

@@ -13,10 +13,8 @@ from statuses import outlook_of
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.http.actions import Plan
 from homeport.job_coordinator.http.callers import Caller
 from homeport.job_coordinator.http.query_params import EventsAsked

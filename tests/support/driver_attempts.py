@@ -47,9 +47,7 @@ from homeport.appmaster.report.job_status import JobIdentity
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.clocks import boot_ms
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter

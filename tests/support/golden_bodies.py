@@ -36,10 +36,8 @@ from homeport.appmaster.lease.keeper_client import KeeperReport, report_from_jso
 from homeport.config.system_stream import SystemStream
 from homeport.container.host.permit import Permit
 from homeport.job_coordinator.access.job_access import ShownAccess
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.http.messages import (
     CheckIn,
     LeaseAnswer,

@@ -16,7 +16,7 @@ from homeport.appmaster.yarn.resource_manager_rest import (
 from homeport.appmaster.yarn.submission import application_name, job_tag
 from homeport.cli.yarn.job import Job
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 
 

@@ -6,10 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    MessageType,
-    Namespace,
-)
+from homeport.job_coordinator.coordinator_stream.message import MessageType, Namespace
 
 BEYOND = 10**400
 _DIGITS = "7" * 5_000

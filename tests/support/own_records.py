@@ -7,10 +7,8 @@ from typing import Any
 
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata import epochs
 from homeport.job_coordinator.metadata.lifecycle import (
     FailoverManager,

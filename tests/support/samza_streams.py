@@ -11,9 +11,7 @@ from samza_peer import SamzaPeer
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 
 READ_COMMITTED = {"systems.kafka.consumer.isolation.level": "read_committed"}

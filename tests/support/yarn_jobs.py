@@ -28,7 +28,7 @@ from homeport.appmaster.yarn.resource_manager_rest import Application, ResourceM
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator.client_files import token_path
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

@@ -31,10 +31,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.loading.declared_job import DeclaredJob
 from homeport.container import api, windows
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    MessageType,
-    Namespace,
-)
+from homeport.job_coordinator.coordinator_stream.message import MessageType, Namespace
 from homeport.job_coordinator.http.actions import ACTION_ROUTE, Operators
 from homeport.job_coordinator.http.audit import AuditTrail
 from homeport.job_coordinator.http.guard import Guard

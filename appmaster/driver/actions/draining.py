@@ -21,9 +21,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import HomeportError, WireError
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.http.actions import Plan
 from homeport.job_coordinator.http.callers import Caller
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, change_list

@@ -27,9 +27,7 @@ from homeport.config.errors import UnavailableError
 from homeport.config.secret_names import without_secrets
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import CheckIn, Stopped
 from homeport.job_coordinator.metadata.placement import PlacementManager

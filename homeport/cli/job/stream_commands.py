@@ -14,7 +14,7 @@ from homeport.cli.options import AsJson, FromJob, ShowSecrets, described, new_ap
 from homeport.config.config import INT_MAX, Config
 from homeport.config.printable import printable
 from homeport.config.secret_names import shown_value
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

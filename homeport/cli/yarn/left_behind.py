@@ -5,10 +5,7 @@ from collections.abc import Iterator
 from homeport.config.config import Config
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    MessageType,
-    Namespace,
-)
+from homeport.job_coordinator.coordinator_stream.message import MessageType, Namespace
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.ui.first_screen import listed

@@ -22,12 +22,12 @@ from homeport.config.errors import ConfigError
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.sections import JobConfig
 from homeport.config.settings.stores_section import StorageConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     CoordinatorStream,
     EmptyCoordinatorStream,
 )
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

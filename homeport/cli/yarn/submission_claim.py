@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from homeport.appmaster.job_model.takeover import stream_of
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, UnavailableError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.metadata.epochs import EpochManager, Rank, Submission
 
 WITHDRAWN = "withdrawn"

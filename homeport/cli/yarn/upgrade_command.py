@@ -31,9 +31,7 @@ from homeport.config.java_names import is_user_class
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import ClusterManagerConfig, YarnConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.kafka.record_limit import record_limit
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager

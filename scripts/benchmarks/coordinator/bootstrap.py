@@ -16,8 +16,8 @@ from benchmarks.jobs import config_of
 from benchmarks.processes import resident_mb, result_of
 from benchmarks.report import BenchmarkError, Row, Spent, table
 from homeport.config.settings.sections import JobConfig, SystemConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

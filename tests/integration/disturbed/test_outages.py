@@ -25,10 +25,7 @@ from homeport.config.config import Config
 from homeport.config.errors import UnansweredError, UnavailableError
 from homeport.container.incarnation.kafka_watch import watch_kafka
 from homeport.container.kafka.log_reader import LogReader
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    MessageType,
-    set_config,
-)
+from homeport.job_coordinator.coordinator_stream.message import MessageType, set_config
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.placement import PlacementManager

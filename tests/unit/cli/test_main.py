@@ -15,10 +15,8 @@ from homeport.cli import main as homeport
 from homeport.cli.job import stream_commands
 from homeport.cli.options import described, new_app
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.kafka.coordinator_stream_log import LoggedRecord
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 

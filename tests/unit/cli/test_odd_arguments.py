@@ -18,7 +18,7 @@ from homeport.cli.job.coordinator_stream_writer import WritableType, message_of
 from homeport.cli.yarn import run_job
 from homeport.config.errors import ConfigError
 from homeport.container.progress.host_directories import duration_ms
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 
 ODD = (
     *("", " ", "-1", "0", "1.5", "1e400", "nan", "inf", "true", "²", "٣", "0x10", "1_000"),

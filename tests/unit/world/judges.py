@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from tests.unit.world.kafka import Partition, Record
 from tests.unit.world.world import CHECKPOINTS, COORDINATOR, World
 

@@ -42,7 +42,7 @@ from functools import partial
 import pyarrow as pa
 
 from homeport.container.api import MessageCollector
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE
 from homeport.job_coordinator.model.ids import Host
 from tests.unit.world.am import Attempt, Cluster

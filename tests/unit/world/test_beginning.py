@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from tests.unit.world.judges import counted
 from tests.unit.world.kafka import Partition, Writer

@@ -17,7 +17,7 @@ from homeport.config.errors import FencedError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.transactional_producer import TransactionalProducer
 from homeport.container.progress.transaction_plan import Send
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager, StopManager
 from homeport.job_coordinator.model.ids import ProcessorId

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 from odd_records import records
 from suites import long
 
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    MessageType,
-    Namespace,
-)
+from homeport.job_coordinator.coordinator_stream.message import MessageType, Namespace
 from tests.unit.world.am import Attempt
 from tests.unit.world.kafka import Writer
 from tests.unit.world.scene import Scene

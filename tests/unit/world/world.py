@@ -22,10 +22,8 @@ import pytest
 from homeport.config.config import Config
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.job_coordinator import clocks
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

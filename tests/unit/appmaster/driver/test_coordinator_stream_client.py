@@ -16,10 +16,8 @@ from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStrea
 from homeport.appmaster.driver.coordinator_stream_client import StreamNews
 from homeport.appmaster.job_model.takeover import OutrankedError
 from homeport.config.errors import UnavailableError, WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import AmEpoch, EpochManager, ProcessorEpoch, Rank
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.model.ids import ProcessorId

@@ -26,10 +26,8 @@ from homeport.appmaster.allocation.protocol.instructions import (
     in_order,
 )
 from homeport.appmaster.driver.decided_records import messages
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.lifecycle import FailoverManager, RetryManager, RetryState
 from homeport.job_coordinator.metadata.placement import PlacementManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager

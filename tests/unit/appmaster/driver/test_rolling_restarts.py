@@ -17,9 +17,7 @@ from homeport.appmaster.driver.rollouts.rollouts import RollingRestarts
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.upgrade import (

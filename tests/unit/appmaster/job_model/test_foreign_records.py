@@ -23,8 +23,8 @@ from homeport.appmaster.job_model.model_change import ModelPlanner, first_model
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.cli.yarn import state_check
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
     Namespace,

@@ -9,7 +9,7 @@ from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.appmaster.job_model.inputs_in_force import in_force, records
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 
 _KEY = "yarn.am.inputs"

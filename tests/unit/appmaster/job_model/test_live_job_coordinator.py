@@ -17,9 +17,7 @@ from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager, digest_of
 from homeport.job_coordinator.model.job_model import SystemStream

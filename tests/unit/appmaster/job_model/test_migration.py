@@ -15,7 +15,7 @@ from homeport.appmaster.job_model.migration import Migration, MigrationStep
 from homeport.appmaster.job_model.publication import Owners
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, UnavailableError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport, ProcessorEpoch
 from homeport.job_coordinator.metadata.recorded_model import recorded_model

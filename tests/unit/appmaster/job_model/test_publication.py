@@ -16,8 +16,8 @@ from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.job_model.publication import Owners, publish, version_of
 from homeport.config.config import Config
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,

@@ -20,8 +20,8 @@ from homeport.appmaster.job_model.publication import publish
 from homeport.appmaster.job_model.takeover import permits, take_rank
 from homeport.config.config import Config
 from homeport.config.errors import FencedError, InvariantViolation
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.configuration import ConfigManager

@@ -10,10 +10,8 @@ from live_jobs import FILE, IN, STORE, Job
 
 from homeport.appmaster.job_model import live_job_coordinator
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.model.job_model import SystemStream
 

@@ -18,10 +18,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import UnavailableError
 from homeport.job_coordinator.access.job_access import JobSecret
 from homeport.job_coordinator.access.served_access import ServedAccess
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-    set_config,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage, set_config
 from homeport.job_coordinator.metadata.epochs import AmEpoch, Rank, am_epoch_message
 
 UNREACHED_MS = 5000

@@ -13,8 +13,8 @@ from stream_in_memory import InMemoryCoordinatorStream
 from homeport.appmaster.report.audited_changes import AuditedChanges
 from homeport.config.declarations import all_keys as keys
 from homeport.config.secret_values import MASK
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

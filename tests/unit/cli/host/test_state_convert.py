@@ -36,9 +36,9 @@ from homeport.container.serde.evolution.readable import (
 )
 from homeport.container.serde.forms import form_of, forms_of
 from homeport.container.storage.changelog_reader import Chunk
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.metadata.state_conversion import ConversionManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.state_reset import (

@@ -34,7 +34,7 @@ from homeport.config.loading.loader import load
 from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator import config_change
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName

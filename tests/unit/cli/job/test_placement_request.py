@@ -29,9 +29,7 @@ from homeport.cli.job.placement_request import (
 from homeport.cli.options import NamedJob
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError, UnansweredError, UnavailableError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import EpochManager, Submission
 from homeport.job_coordinator.metadata.lifecycle import JobEnd, JobEndManager
 from homeport.job_coordinator.metadata.placement import PlacementManager

@@ -25,7 +25,7 @@ from homeport.config.declarations.standalone_keys import LOCAL, TO_YARN
 from homeport.config.errors import ConfigError, UnavailableError
 from homeport.config.settings.sections import JobConfig, SystemConfig
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka.deleted_jobs import DeletedJob
 from homeport.job_coordinator.metadata.configuration import ConfigManager

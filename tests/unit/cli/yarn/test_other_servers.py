@@ -21,7 +21,7 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.standalone_keys import LOCAL
 from homeport.config.errors import ConfigError, WireError
 from homeport.job_coordinator.client_files import application_secret
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.epochs import AmEpoch, Rank, am_epoch_message
 
 APPLICATION = "application_1_0001"

@@ -23,7 +23,7 @@ from homeport.config.config import Config
 from homeport.config.errors import HomeportError
 from homeport.config.settings.serde_names import SchemaSerde
 from homeport.container.serde.forms import form_of, forms_of, reading_of
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms, StoreSchemas
 
 if TYPE_CHECKING:

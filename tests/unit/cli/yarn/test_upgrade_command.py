@@ -42,7 +42,7 @@ from homeport.cli.yarn.upgrade_command import (
 )
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, HomeportError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
 from homeport.job_coordinator.model.ids import ProcessorId

@@ -17,7 +17,7 @@ from homeport.container.incarnation.start_up import require_forms
 from homeport.container.serde.evolution.readable import StoreSerdes, claim_of, require_first
 from homeport.container.serde.forms import form_of, shown
 from homeport.container.serde.serdes import Serde
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

@@ -12,10 +12,8 @@ from homeport.config.errors import ConfigError, UnavailableError
 from homeport.container.standalone.adoption import AdoptionWatch, adopt
 from homeport.container.standalone.local_tree import LocalTree
 from homeport.container.standalone.planner import KeptStream
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation

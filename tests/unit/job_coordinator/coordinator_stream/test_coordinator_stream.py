@@ -13,12 +13,12 @@ from stream_in_memory import InMemoryCoordinatorStream
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation
 from homeport.config.settings.sections import JobConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
     EmptyCoordinatorStream,
     StreamState,
 )
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

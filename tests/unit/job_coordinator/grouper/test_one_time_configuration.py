@@ -15,7 +15,7 @@ from homeport.cli.yarn import state_check
 from homeport.cli.yarn.state_check import require_unchanged
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.one_time_configuration import (
     changed_key,

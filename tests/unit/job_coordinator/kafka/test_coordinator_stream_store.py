@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
 from homeport.config.settings.sections import SystemConfig
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.topics import TopicAdmin

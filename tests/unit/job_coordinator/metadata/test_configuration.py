@@ -6,7 +6,7 @@ from own_records import put, written_keys
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.model.ids import TaskName
 

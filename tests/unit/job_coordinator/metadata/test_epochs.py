@@ -9,7 +9,7 @@ from own_records import put, write_permit
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     AM_EPOCH_KEY,
     JOB_MODEL_VERSION_KEY,
     CoordinatorStreamMessage,

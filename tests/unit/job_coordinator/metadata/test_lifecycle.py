@@ -6,7 +6,7 @@ import pytest
 from own_records import put
 from stream_in_memory import InMemoryCoordinatorStream
 
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

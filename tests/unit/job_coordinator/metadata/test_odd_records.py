@@ -13,10 +13,8 @@ from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import EpochManager, am_epoch_message
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager

@@ -8,8 +8,8 @@ import pytest
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import Namespace
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import Namespace
 from homeport.job_coordinator.metadata.placement import (
     PlacementManager,
     decode_request,

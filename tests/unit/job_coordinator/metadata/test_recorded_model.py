@@ -5,10 +5,7 @@ from __future__ import annotations
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    MessageType,
-    tombstone,
-)
+from homeport.job_coordinator.coordinator_stream.message import MessageType, tombstone
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.metadata.recorded_model import recorded_model

@@ -7,8 +7,8 @@ from own_records import put
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import ConfigError, WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

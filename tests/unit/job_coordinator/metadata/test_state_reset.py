@@ -9,8 +9,8 @@ from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.metadata.epochs import (
     EpochManager,
     FenceReport,

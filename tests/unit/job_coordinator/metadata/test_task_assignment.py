@@ -10,8 +10,8 @@ from own_records import put, written_keys
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

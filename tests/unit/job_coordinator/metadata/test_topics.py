@@ -9,8 +9,8 @@ from own_records import put
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.system_stream import SystemStream
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

@@ -10,7 +10,7 @@ from own_records import put
 from stream_in_memory import InMemoryCoordinatorStream
 
 from homeport.config.config import Config
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
 )

@@ -12,9 +12,7 @@ from homeport.config.settings import sections
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation import start_up
 from homeport.container.kafka.log_reader import LogReader
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.kafka.record_writer import TransactionalWriter
 from homeport.job_coordinator.kafka.topics import TopicAdmin

@@ -25,9 +25,7 @@ from homeport.container.launcher import launcher
 from homeport.container.launcher.lease_holder import Lease, LeaseHolder
 from homeport.container.processing.run_loop import RunLoop
 from homeport.job_coordinator import clocks
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import LeaseAnswer, Renewal
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore

@@ -23,8 +23,8 @@ from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage import directory_lock, store_restore
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.task_store import Position, TaskStore
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import MessageType
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.model.ids import TaskName
 from tests.unit.world.clock import Process
 from tests.unit.world.containers import Count

@@ -14,10 +14,8 @@ from homeport.appmaster.driver.coordinator_stream_client import CoordinatorStrea
 from homeport.appmaster.driver.driver import Driver
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
-    CoordinatorStreamMessage,
-)
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.http.callers import Caller, Role
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank

@@ -17,7 +17,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.declarations.key_types import BoolKey, IntKey, Key, Liveness, Reach, TextKey
 from homeport.config.errors import ConfigError, WireError
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
+from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.http.callers import Caller, Role
 from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.epochs import Rank

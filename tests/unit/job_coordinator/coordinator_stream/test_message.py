@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
 from homeport.config.settings.input_section import LATEST_MS
-from homeport.job_coordinator.coordinator_stream import coordinator_stream_message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream_message import (
+from homeport.job_coordinator.coordinator_stream import message as wire
+from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
     Namespace,
