@@ -30,7 +30,7 @@ from homeport.config.declarations.unknown_keys import (
 from homeport.config.errors import ConfigError
 from homeport.config.settings.config_diff import ConfigDiff
 from homeport.config.settings.validation import validate
-from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.one_time_configuration import changed_use, require_same_tasks
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.metadata.configuration import AM_KEYS
@@ -276,6 +276,43 @@ def checked_change(
         if fault is not None and str(fault) != str(_fault(check, present)):
             raise fault
     return change
+
+
+def keys_with_inputs(
+    before: Config, after: Config, file: Config, by_hand: Collection[str]
+) -> dict[str, str | None]:
+    """Return the keys that come and go with inputs: {key: the value of ``file``; None: it goes}.
+
+    They are those of a new input's stream and of the store that it fills, with the serdes that they
+    name, and what was set by hand of the stream of an input that goes.
+
+    ``before``: that of the coordinator stream; ``after``: with the inputs of the change.
+    """
+    had, has = set(_inputs(before)), set(_inputs(after))
+    new, gone = _owners_of(has - had, file), _owners_of(had - has, Config())
+    found = {k: file[k] for k in file if k.startswith(new)}
+    serdes = tuple(f"serializers.registry.{v}." for k, v in found.items() if k.endswith(".serde"))
+    found |= {k: file[k] for k in file if k.startswith(serdes)}
+    comes = {k: v for k, v in found.items() if k not in before}
+    return {**comes, **{k: None for k in by_hand if k.startswith(gone)}}
+
+
+def _inputs(config: Config) -> Collection[SystemStream]:
+    try:
+        return input_streams(config)
+    except ConfigError:  # the check of the change has the line
+        return ()
+
+
+def _owners_of(streams: Collection[SystemStream], file: Config) -> tuple[str, ...]:
+    """Return how the keys begin that are of these streams, and of the stores that they fill."""
+    stores = (
+        f"stores.{name}."
+        for key in file
+        for (name,) in [keys.STORE_ADSTORE_INPUT.parts_of(key) or ("",)]
+        if name and SystemStream.parse(file[key]) in streams
+    )
+    return (*(f"systems.{s.system}.streams.{s.stream}." for s in streams), *stores)
 
 
 def _fault(check: Callable[[Config], object], config: Config) -> ConfigError | None:

@@ -6,7 +6,7 @@ Source: COORD, "Coordinator Stream Writer".
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from typing import Annotated
@@ -34,6 +34,7 @@ from homeport.job_coordinator.config_change import (
     check_deletion,
     check_key,
     checked_change,
+    keys_with_inputs,
     require_model_here,
 )
 from homeport.job_coordinator.coordinator_stream import message as wire
@@ -162,6 +163,7 @@ def _write(
 ) -> str:
     meaning, warnings = "used from the job's next start", list[str]()
     if message.type == MessageType.SET_CONFIG:
+        how = _with_keys_of_inputs(job, message, how)
         change = _checked(job, message, how)
         meaning = change.meaning(
             is_running=job.running is not None, restarting=_actives(job), is_at_once=how.is_at_once
@@ -195,6 +197,24 @@ def _write(
         return f"{what} deleted: the deployment's value, if any, stands again"
     value = message.value("value", "Partition", "host") or ""
     return f"{what} = {shown_value(message.key, value)}"
+
+
+def _with_keys_of_inputs(job: JobView, message: CoordinatorStreamMessage, how: How) -> How:
+    """Return ``how`` with the keys that come and go with the inputs of the change; note each."""
+    changed = {**how.also, message.key: message.value("value")}
+    if not any(key in INPUTS for key in changed):
+        return how
+    recorded, by_hand = job.recorded_config(), ConfigManager(job.stream).written()
+    if not recorded:
+        return how
+    values = {**recorded, **{k: job.given.get(k) if v is None else v for k, v in changed.items()}}
+    after = Config({k: v for k, v in values.items() if v is not None})
+    found = keys_with_inputs(recorded, after, job.given, by_hand)
+    more = {k: v for k, v in found.items() if k not in changed}
+    for key, value in more.items():
+        what = "goes" if value is None else f"= {shown_value(key, value)}, by the job's file"
+        note(f"with it: {key} {what}")
+    return replace(how, also={**more, **how.also})
 
 
 def write_list(

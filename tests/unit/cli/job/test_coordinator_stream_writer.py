@@ -35,7 +35,7 @@ from homeport.config.settings.adjunct_section import streams_of_tasks
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator import config_change
 from homeport.job_coordinator.coordinator_stream import message as wire
-from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.configuration import WRITER_SOURCE, ConfigManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStream
@@ -117,6 +117,61 @@ def test_the_further_keys_of_a_change_are_written_before_the_key(
     _write(view, wire.tombstone("set-config", "task.inputs"), How(also=dict.fromkeys(store)), print)
     stream.catch_up()
     assert ConfigManager(stream).written() == Config()
+
+
+def test_a_new_input_brings_the_keys_of_its_stream(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file has its serdes, its beginning and its store, which the deployment had not."""
+    counts = {SystemStream("kafka", name): 2 for name in ("in", "more", "plans")}
+    monkeypatch.setattr(config_change, "counts_now", lambda _config: counts)
+    deployed = {**KEYS, "task.inputs": "kafka.in"}
+    of_stream = "systems.kafka.streams.more."
+    comes = {
+        f"{of_stream}samza.msg.serde": "mine",
+        f"{of_stream}samza.offset.default": "oldest",
+        "serializers.registry.mine.class": "json",
+        **store_keys("plans", "string", factory="in-memory", adstore_input="kafka.plans"),
+    }
+    file = Config({**deployed, **comes, "systems.kafka.streams.other.samza.bootstrap": "true"})
+    stream = InMemoryCoordinatorStream()
+    stream.write([wire.set_config(k, v) for k, v in deployed.items()])
+    stream.catch_up()
+    before, view = len(stream.log), JobView(file, "topic", stream, None)
+    value = "kafka.in,kafka.more,kafka.plans"
+    _write(view, wire.set_config("task.inputs", value), How(), print)
+    stream.catch_up()
+    assert {wire.decode(*r).key for r in stream.log[before:]} == {*comes, "task.inputs"}
+    assert f"with it: {of_stream}samza.msg.serde = mine, by the job's file\n" in (
+        capsys.readouterr().err
+    )
+    assert ConfigManager(stream).read() == Config({**deployed, **comes, "task.inputs": value})
+
+
+def test_an_input_that_goes_takes_back_what_was_set_of_its_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would stand above the file when the input comes back; others' keys stay."""
+    counts = {SystemStream("kafka", name): 2 for name in ("in", "more")}
+    monkeypatch.setattr(config_change, "counts_now", lambda _config: counts)
+    deployed = {**KEYS, "task.inputs": "kafka.in"}
+    by_hand = {
+        "systems.kafka.streams.more.samza.msg.serde": "json",
+        "task.inputs": "kafka.in,kafka.more",
+        "systems.kafka.streams.in.samza.bootstrap": "true",
+    }
+    stream = InMemoryCoordinatorStream()
+    stream.write([wire.set_config(k, v) for k, v in deployed.items()])
+    hand = [wire.set_config(k, v) for k, v in by_hand.items()]
+    stream.write(
+        [m.stamped(source=WRITER_SOURCE, host="", username="", timestamp_ms=0) for m in hand]
+    )
+    stream.catch_up()
+    view = JobView(Config(deployed), "topic", stream, None)
+    _write(view, wire.set_config("task.inputs", "kafka.in"), How(), print)
+    stream.catch_up()
+    assert "systems.kafka.streams.more.samza.msg.serde" not in ConfigManager(stream).read()
+    assert "systems.kafka.streams.in.samza.bootstrap" in ConfigManager(stream).read()
 
 
 def test_an_input_needs_a_function_of_the_jobs_file(
