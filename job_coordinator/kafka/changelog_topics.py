@@ -6,8 +6,9 @@ of every other setting that differs from the configuration.
 The tasks of a job with state do not change, though their inputs may grow. So a changelog keeps its
 number of partitions, and must have exactly that number. With ``job.changelogs.grow`` a new input
 may bring tasks: the job's own changelogs get further partitions before the JobModel is written
-(safety S9). After a death in between they have more than there are tasks. Nothing else of a topic
-is altered.
+(safety S9). After a death in between they have more than there are tasks. A task that is gone keeps
+its partition, and has one in each changelog that is made meanwhile. Nothing else of a topic is
+altered.
 
 Source: Samza 1.8, ChangelogStreamManager and KafkaConfig.
 """
@@ -180,7 +181,7 @@ class ChangelogTopics:
         """Check that no existing changelog has a fault, and that no state is gone; make nothing.
 
         Args:
-            partitions: how many each changelog must have; None: as many as it has.
+            partitions: how many the tasks need; None: as many as each changelog has.
             may_be_replaced: whether a recreated topic with records counts as the former one, as the
                 records were copied back. A submission allows that.
 
@@ -192,6 +193,7 @@ class ChangelogTopics:
             ConfigError: a changelog has a fault, or its state is gone.
         """
         found, known, numbers = self._found(), self._manager.read(), self._partitions.read()
+        partitions = None if partitions is None else self._for_all(partitions)
         lines = list(left_behind(known, self._stores))
         for changelog, store in self._stores.items():
             topic = found.get(changelog)
@@ -227,7 +229,7 @@ class ChangelogTopics:
 
         One of the job that has too few partitions gets the further ones.
         """
-        found = self._found()
+        found, partitions = self._found(), self._for_all(partitions)
         for changelog, store in self._stores.items():
             admin = self._admins[changelog.system]
             if changelog not in found:
@@ -241,6 +243,10 @@ class ChangelogTopics:
                 for changelog, store in self._stores.items()
             }
         )
+
+    def _for_all(self, partitions: int) -> int:
+        """Return how many partitions there are with those of tasks that may come back."""
+        return max(partitions, *(n + 1 for n in self._partitions.read().values()), 0)
 
     def _found(self) -> dict[SystemStream, FoundTopic]:
         return {

@@ -289,12 +289,28 @@ def test_a_task_beyond_the_changelogs_of_the_state_is_refused(
 ) -> None:
     """Before a fault of the topic; of one that the job has not made yet nothing is known."""
     kafka = _Kafka(monkeypatch, s=found(store(), 2))
-    ChangelogPartitionManager(kafka.stream).write({TaskName("a"): 0, TaskName("b"): 2})
-    kafka.stream.catch_up()
     assert kafka.of().check(2, may_be_replaced=False) == []
     kafka.of().make(2)
+    ChangelogPartitionManager(kafka.stream).write({TaskName("a"): 0, TaskName("b"): 2})
     with pytest.raises(ConfigError, match="set-changelog b = '2': the changelogs that hold"):
         kafka.of(**_GROWS).check(3, may_be_replaced=False)
+
+
+def test_a_task_that_is_gone_keeps_a_partition_in_each_changelog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also once changelogs grow no more, and in that of a store that comes meanwhile."""
+    kafka = _Kafka(monkeypatch)
+    kafka.of(**_GROWS).make(6)
+    ChangelogPartitionManager(kafka.stream).write({TaskName(f"{n}"): n for n in range(6)})
+    more = {"stores_t_factory": "rocksdb", "stores_t_changelog": "kafka.t-log"}
+    more |= {"stores_t_key_serde": "string", "stores_t_msg_serde": "json"}
+    assert kafka.of().check(4, may_be_replaced=False) == []
+    for keys in (more, {**more, **_GROWS}):
+        assert kafka.of(**keys).check(4, may_be_replaced=False) == []
+        kafka.of(**keys).make(4)
+    assert kafka.asked == [("s-log", 6), ("t-log", 6)]
+    assert kafka.of(**more).check(4, may_be_replaced=False) == []
 
 
 def test_state_that_is_gone_is_no_changelog_to_make(monkeypatch: pytest.MonkeyPatch) -> None:
