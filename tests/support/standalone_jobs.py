@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -99,9 +100,12 @@ class StandaloneJob:
         until(what, lambda: f"{story()}\n{self.logs()}", DEADLINE_S, every_s=0.1)
 
     def logs(self) -> str:
-        """What all processors and containers have said."""
-        files = [*self.folder.glob("*.log"), *self.folder.glob("work/*/*.log")]
-        return "\n".join(f"--- {f.name}\n{f.read_text(encoding='utf-8')}" for f in sorted(files))
+        """Return what all processors and containers have logged."""
+        found = []
+        for file in sorted([*self.folder.glob("*.log"), *self.folder.glob("work/*/*.log")]):
+            with contextlib.suppress(FileNotFoundError):  # a start renames its log
+                found.append(f"--- {file.name}\n{file.read_text(encoding='utf-8')}")
+        return "\n".join(found)
 
     def history(self, event: str) -> list[dict[str, object]]:
         """The lines of one event, in the order of time."""
