@@ -200,7 +200,7 @@ def _write(
 
 
 def _with_keys_of_inputs(job: JobView, message: CoordinatorStreamMessage, how: How) -> How:
-    """Return ``how`` with the keys that come and go with the inputs of the change; note each."""
+    """Return ``how`` with the keys that come and go with the inputs of the change; print each."""
     changed = {**how.also, message.key: message.value("value")}
     if not any(key in INPUTS for key in changed):
         return how
@@ -212,6 +212,7 @@ def _with_keys_of_inputs(job: JobView, message: CoordinatorStreamMessage, how: H
     found = keys_with_inputs(recorded, after, job.given, by_hand)
     more = {k: v for k, v in found.items() if k not in changed}
     for key, value in more.items():
+        warn(check_key(key, value, job.given))
         what = "goes" if value is None else f"= {shown_value(key, value)}, by the job's file"
         note(f"with it: {key} {what}")
     return replace(how, also={**more, **how.also})

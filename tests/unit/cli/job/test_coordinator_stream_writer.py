@@ -148,6 +148,26 @@ def test_a_new_input_brings_the_keys_of_its_stream(
     assert ConfigManager(stream).read() == Config({**deployed, **comes, "task.inputs": value})
 
 
+def test_a_key_of_a_new_input_is_judged_as_one_that_is_typed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """run-job imports a class that the file alone names: none comes by the stream."""
+    counts = {SystemStream("kafka", name): 2 for name in ("in", "more")}
+    monkeypatch.setattr(config_change, "counts_now", lambda _config: counts)
+    deployed = {**KEYS, "task.inputs": "kafka.in"}
+    own = {
+        "systems.kafka.streams.more.samza.msg.serde": "mine",
+        "serializers.registry.mine.class": "my.module:Serde",
+    }
+    stream = InMemoryCoordinatorStream()
+    stream.write([wire.set_config(k, v) for k, v in deployed.items()])
+    stream.catch_up()
+    before, view = len(stream.log), JobView(Config({**deployed, **own}), "topic", stream, None)
+    with pytest.raises(ConfigError, match="from the properties file alone"):
+        _write(view, wire.set_config("task.inputs", "kafka.in,kafka.more"), How(), print)
+    assert len(stream.log) == before
+
+
 def test_an_input_that_goes_takes_back_what_was_set_of_its_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
