@@ -90,8 +90,8 @@ class LiveJobCoordinator:
 
     ``look`` asks Kafka for the inputs of a configuration. ``history`` gets each change before it is
     published. ``topics`` has the ids of the inputs' topics. ``look_for_topics`` writes the inputs
-    that are new by a regular expression into the stream, whose news bring them, and returns a line
-    for each that is refused.
+    that are new by a regular expression into the stream, whose news bring them. It returns a line
+    for each topic that is refused.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Removes what jobs have left on this host, once a day, by a process beside the container.
+"""Removes directories that jobs have left on this host, once a day, by a process of its own.
 
 The process is ``homeport clean --all-jobs --apply`` in the words of a launcher's log. It has Kafka
 clients, which a launcher has not, and its memory is given back. It is started, and kept, only where
@@ -21,7 +21,7 @@ from homeport.job_coordinator.parent_death import ending_with_us
 _PROGRAM = "homeport.cli.host.host_clean"
 _DAY_MS = 86_400_000
 _LIMIT_MS = 3_600_000
-"""A process that takes longer is ended; what it has removed stays removed."""
+"""The launcher ends a process that takes longer; its removals stay."""
 _SHORTAGE_MS = 60_000
 """From a look that found too little memory to the next."""
 
@@ -50,7 +50,7 @@ class HostCleaning:
         self._due_ms = boot_ms()
 
     def look_after(self) -> None:
-        """Start the process when it is due, and see to its end."""
+        """Start the process when it is due; end it when it takes too long or too much memory."""
         now_ms = boot_ms()
         if self._process is not None:
             if (code := self._process.poll()) is not None:

@@ -112,8 +112,8 @@ def changed_tasks(before: PreviousAssignment, model: JobModel) -> ConfigError | 
 
     A stream that no task read before is no change, nor is one that none reads any more, as long as
     no task comes or goes, and each keeps an input whose records have made its state. Where
-    changelogs may grow, a task of new inputs alone may come, and one may go none of whose inputs
-    the job reads any more, beside one that stays. It keeps its changelog partition (safety S9) and
+    changelogs may grow, a task of new inputs alone may come. A task may go when the job reads none
+    of its inputs any more, and another task stays. It keeps its changelog partition (safety S9) and
     its positions: it goes on from both when it comes back.
 
     A grown input is no change where its new count is a multiple of the former count n, and each

@@ -24,7 +24,7 @@ OPTION = "--count-branches"
 ROOT = Path(__file__).resolve().parents[2]
 _FOLDER = ROOT / "build" / "branches"
 _VARIABLE = "HOMEPORT_COUNT_BRANCHES"
-"""In the environment of a process that counts; what its tests start counts nothing."""
+"""In the environment of a process that counts; processes of its tests count nothing."""
 _PURE = "importlinter:contract:pure"
 _BOTH = ("tests/spec", "tests/transcripts", "tests/unit/job_coordinator/metadata")
 _SEARCHES = "*_world.py"

@@ -4,7 +4,7 @@ What is known of a job decides, its coordinator stream first. That there is none
 this Kafka may not be the job's: such a folder goes by the record of homeport delete-job, or, by the
 operator's word (--orphans), where Kafka, YARN and ZooKeeper know nothing of the job.
 
-As a program it is started by a launcher (``job.hosts.clean.after.ms``), whose log it writes.
+A launcher starts it as a program (``job.hosts.clean.after.ms``); it writes the launcher's log.
 """
 
 import fcntl
@@ -209,10 +209,10 @@ class HostClean:
 
 
 def clean_for_launcher(age_ms: int) -> None:
-    """Remove what is left below this launcher's folder of state, unless another launcher does.
+    """Remove old directories below this launcher's folder of state, unless another launcher does.
 
-    HomeportError: the AM, or what it has all jobs by, does not answer; or there is no such folder.
-    OSError: the lock cannot be made there.
+    HomeportError: the AM, Kafka or ZooKeeper does not answer; or there is no such folder. OSError:
+    the lock cannot be made there.
     """
     (base,) = bases_of(None)
     host, limit = host_of(os.environ["NM_HOST"]), Limit(age_ms, time.time_ns() // 1_000_000)

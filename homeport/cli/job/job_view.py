@@ -51,7 +51,7 @@ CONFIGURED_BY_FILE = (
 class RunningJob:
     """A job whose AM, or leading processor, answers. ``model_version``: in force.
 
-    ``application``: on YARN; of a standalone job what stands in its place.
+    ``application``: on YARN; of a standalone job its name for what runs.
     """
 
     client: CoordinatorClient

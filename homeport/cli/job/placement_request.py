@@ -224,8 +224,8 @@ class Patience:
     def __call__(self) -> None:
         """Pause, then read the stream on; UnansweredError after a long silence.
 
-        HomeportError: the job has ended, and the caller has seen no answer in the stream: a next
-        run deletes the answers of the one before.
+        HomeportError: the job has ended without an answer in the stream. A next run deletes the
+        answers of the one before.
         """
         if self._newest_submission() != self._submission:
             raise HomeportError(

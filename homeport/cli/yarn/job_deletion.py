@@ -98,7 +98,7 @@ class Ended(Struct, frozen=True):
 
 @dataclass
 class JobEnd(StoppedJob):
-    """The end of one job. ``command``: what is run on a host for the directories there.
+    """The end of one job. ``command``: the command line that removes the directories on a host.
 
     ``is_refused``: whether Kafka has refused to delete a topic.
     """

@@ -26,7 +26,7 @@ def job(kafka: str, tmp_path: Path) -> Iterator[StandaloneJob]:
         yield made
 
 
-def told(job: StandaloneJob, *words: str) -> subprocess.CompletedProcess[str]:
+def run(job: StandaloneJob, *words: str) -> subprocess.CompletedProcess[str]:
     """What a tool does in a shell that knows the job's file and code, and no YARN."""
     environment = {**os.environ, "PYTHONPATH": str(job.folder / "package")}
     environment.pop("HADOOP_CONF_DIR", None)
@@ -44,34 +44,34 @@ def test_what_changes_a_job_is_refused_while_run_local_runs_it(job: StandaloneJo
     job.produce(10)
     first = job.run("run-local", "local")
     job.until_counted()
-    shown = told(job, "status", "--json")
+    shown = run(job, "status", "--json")
     assert json.loads(shown.stdout)["job"]["coordinator"] == "local", shown.stderr
-    assert "processor 0" in told(job, "explain", "0").stdout
+    assert "processor 0" in run(job, "explain", "0").stdout
     for change in CHANGES:
-        refused = told(job, *change)
+        refused = run(job, *change)
         assert (refused.returncode, refused.stdout) == (1, ""), change
         (line,) = [text for text in refused.stderr.splitlines() if text.startswith("error: ")]
         assert "homeport run-local" in line, line
     assert f"it is the running job, homeport run-local at {url_of(job)}; stop it: " in (
-        told(job, *CHANGES[0]).stderr
+        run(job, *CHANGES[0]).stderr
     )
-    placed = told(job, "move", "0", "elsewhere")
+    placed = run(job, "move", "0", "elsewhere")
     assert "job.coordinator.factory = 'local': homeport move and restart has no" in placed.stderr
     job.produce(10)
     job.until_counted()
 
     first.send_signal(signal.SIGKILL)
     first.wait(DEADLINE_S)
-    gone = told(job, "status")
+    gone = run(job, "status")
     assert (gone.returncode, "no processor of it answers" in gone.stderr) == (1, True), gone.stderr
-    done = told(job, *CHANGES[0])
+    done = run(job, *CHANGES[0])
     assert (done.returncode, "nothing to convert" in done.stdout) == (0, True), done.stderr
 
     again = job.run("run-local", "local")
     job.produce(10)
     job.until_counted()
-    assert url_of(job) in told(job, "delete-job", "--apply").stderr
+    assert url_of(job) in run(job, "delete-job", "--apply").stderr
     again.send_signal(signal.SIGKILL)
     again.wait(DEADLINE_S)
-    deleted = told(job, "delete-job", "--apply")
+    deleted = run(job, "delete-job", "--apply")
     assert (deleted.returncode, "kafka." in deleted.stdout) == (0, True), deleted.stderr

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from suites import long
 
+from tests.unit.world.am import Attempt
 from tests.unit.world.clock import Process
 from tests.unit.world.judges import counted
 from tests.unit.world.scene import Scene
@@ -20,7 +21,7 @@ OTHER = {BOTH: "kafka.in", "kafka.in": BOTH}
 @pytest.mark.search
 @pytest.mark.parametrize("first", ["kafka.in", BOTH])
 @pytest.mark.parametrize(
-    ("who", "words", "every"),
+    ("dying", "words", "every"),
     [
         ("driver", "commit ", 1),
         ("container", "commit ", 1),
@@ -30,13 +31,13 @@ OTHER = {BOTH: "kafka.in", "kafka.in": BOTH}
     ],
 )
 def test_a_change_of_inputs_is_whole_whatever_dies(
-    first: str, who: str, words: str, every: int
+    first: str, dying: str, words: str, every: int
 ) -> None:
     """At each request, before it leaves and when its answer is there; each record counts once."""
 
     def announced(nth: int) -> bool:
         with World(config={INPUTS: first}) as world:
-            return announce(Scene(world), who, words, nth)
+            return announce(Scene(world), dying, words, nth)
 
     at_each(announced, every)
 
@@ -49,16 +50,16 @@ def at_each(announced: Callable[[int], bool], every: int) -> None:
     assert nth > every
 
 
-def announce(scene: Scene, who: str, words: str, nth: int) -> bool:
+def announce(scene: Scene, dying: str, words: str, nth: int) -> bool:
     """One dies at its ``nth`` point of that name, or when all is counted; whether it had one."""
     scene.world.add_input("more")
     attempt = scene.working(2)
     first = scene.world.config[INPUTS]
     process: Process = scene.driver_of(attempt)
-    if who == "driver":
+    if dying == "driver":
         process.stop_at(words, nth)
     scene.configure(INPUTS, OTHER[first])
-    if who == "container":
+    if dying == "container":
         process = scene.child("0@3")
         process.stop_at(words, nth)
     scene.produce(2)
@@ -83,21 +84,29 @@ def announce(scene: Scene, who: str, words: str, nth: int) -> bool:
 
 @pytest.mark.search
 @pytest.mark.parametrize("containers", [1, long(2)])
-@pytest.mark.parametrize("who", ["driver", "attempt"])
+@pytest.mark.parametrize("dying", ["driver", "attempt"])
 @pytest.mark.parametrize(
     ("words", "every"), [("grow ", 1), ("commit ", 1), ("describe counts", 4), long("", 1)]
 )
-def test_changelogs_grow_whatever_dies(containers: int, who: str, words: str, every: int) -> None:
+def test_changelogs_grow_whatever_dies(containers: int, dying: str, words: str, every: int) -> None:
     """The driver, or its attempt, dies at each request; tasks and their state are as without."""
 
     def announced(nth: int) -> bool:
         with World(containers, 2, GROWS) as world:
-            return grown(Scene(world), who, words, nth)
+            return grown(Scene(world), dying, words, nth)
 
     at_each(announced, every)
 
 
-def grown(scene: Scene, who: str, words: str, nth: int) -> bool:
+def end(scene: Scene, attempt: Attempt, dying: str) -> None:
+    """Kill the driver of the attempt, or the whole attempt, which a next one follows."""
+    if dying == "attempt":
+        next_attempt(scene, attempt)
+    else:
+        attempt.driver.kill()
+
+
+def grown(scene: Scene, dying: str, words: str, nth: int) -> bool:
     """An input brings a task. Driver or attempt dies at that point; whether it had one."""
     world = scene.world
     attempt = scene.working(2)
@@ -109,10 +118,7 @@ def grown(scene: Scene, who: str, words: str, nth: int) -> bool:
     scene.produce(2, b"m", 2, "more")
     scene.until(lambda: driver.is_stopped or counted(world) == scene.produced, "it dies or is done")
     has_stopped = driver.is_stopped
-    if who == "attempt":
-        next_attempt(scene, attempt)
-    else:
-        driver.kill()
+    end(scene, attempt, dying)
     scene.until_counted()
     scene.produce(2, b"m", 2, "more")
     scene.work(2)
@@ -162,21 +168,21 @@ def kept(scene: Scene, words: str, nth: int) -> bool:
 
 @pytest.mark.search
 @pytest.mark.parametrize("containers", [1, long(2)])
-@pytest.mark.parametrize("who", ["driver", "attempt"])
+@pytest.mark.parametrize("dying", ["driver", "attempt"])
 @pytest.mark.parametrize(("words", "every"), [("commit ", 1), long("", 1)])
 def test_a_task_goes_and_comes_back_whatever_dies(
-    containers: int, who: str, words: str, every: int
+    containers: int, dying: str, words: str, every: int
 ) -> None:
     """It goes on from its state and its position; what came meanwhile is its work."""
 
     def announced(nth: int) -> bool:
         with World(containers, 2, GROWS) as world:
-            return came_back(Scene(world), who, words, nth)
+            return came_back(Scene(world), dying, words, nth)
 
     at_each(announced, every)
 
 
-def came_back(scene: Scene, who: str, words: str, nth: int) -> bool:
+def came_back(scene: Scene, dying: str, words: str, nth: int) -> bool:
     """The input that brings a task goes and returns. The driver, or its attempt, dies then."""
     world = scene.world
     attempt = scene.working(2)
@@ -192,10 +198,7 @@ def came_back(scene: Scene, who: str, words: str, nth: int) -> bool:
         lambda: driver.is_stopped or len(scene.hosts.children) > before, "it dies or the task goes"
     )
     has_stopped = driver.is_stopped
-    if who == "attempt":
-        next_attempt(scene, attempt)
-    else:
-        driver.kill()
+    end(scene, attempt, dying)
     scene.work(2)
     world.produce(2, b"m", 2, "more")
     scene.run(2000)

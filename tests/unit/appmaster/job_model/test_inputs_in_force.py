@@ -14,7 +14,7 @@ from homeport.job_coordinator.metadata.configuration import ConfigManager
 
 _KEY = "yarn.am.inputs"
 _URL = "http://user:secret@host/"
-"""A value that is a secret by what it is, not by its key."""
+"""A value that is a secret by its form, not by its key."""
 _SUBMITTED = Config(
     {
         "task.inputs": "kafka.in",

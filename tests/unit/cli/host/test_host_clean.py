@@ -172,7 +172,7 @@ def test_orphans_are_those_of_all_jobs(tmp_path: Path) -> None:
 def test_a_folder_without_any_jobs_is_noted(
     tmp_path: Path, cleaned: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing else would be said of it."""
+    """No other line would name it."""
     del cleaned
     file, base = tmp_path / "host.properties", tmp_path / "base"
     file.write_text("".join(f"{key}={value}\n" for key, value in HOST.items()))
@@ -188,7 +188,7 @@ JOB = {"job.name": "mine", "job.coordinator.factory": "yarn", "task.class": "m:T
 def launchers(
     tmp_path: Path, cleaned: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> list[Config]:
-    """A launcher on nm1, whose AM has that job; the configurations by which jobs are looked up."""
+    """A launcher on nm1, whose AM has that job; the configurations that find jobs."""
     found: list[Config] = []
     del cleaned
     monkeypatch.setenv("LOGGED_STORE_BASE_DIR", str(tmp_path))
@@ -224,7 +224,7 @@ def test_a_launcher_removes_what_the_command_would(
 def test_one_launcher_of_a_host_cleans_at_a_time(
     tmp_path: Path, launchers: list[Config], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The other one leaves it, and says so."""
+    """The other one leaves it, with a line in its log."""
     gone = store_in(tmp_path, "gone-1", "id-gone")
     caplog.set_level("INFO")
     with (tmp_path / f".clean-of-user-{os.geteuid()}").open("w") as held:

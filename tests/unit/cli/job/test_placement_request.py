@@ -216,7 +216,7 @@ def test_an_am_that_is_away_is_waited_for(waiting: _Waiting) -> None:
 
 
 def test_an_order_ends_with_its_job(waiting: _Waiting) -> None:
-    """No answer will come; what is in the stream by then has been looked at."""
+    """No answer will come: the command has read the stream by then."""
     waiting.look()
     ended = JobEnd(7, "FAILED", "processor 0 failed 9 times")
     waiting.stream.write([JobEndManager.message(ended)])

@@ -21,7 +21,7 @@ class _Kept:
 
     def __init__(self, folder: Path) -> None:
         self.now_ms, self.used_mb = 1_000_000, 0
-        self.said, self.folder = folder / "said", folder
+        self.written, self.folder = folder / "written", folder
         self.cleaning: HostCleaning | None = None
 
     def make(self, script: str, after_ms: int = HOUR_MS, memory_mb: int = MEMORY_MB) -> None:
@@ -30,14 +30,14 @@ class _Kept:
         self.cleaning = HostCleaning(after_ms, memory_mb, token, command)
 
     def look(self, after_ms: int = 0) -> int:
-        """The launcher looks after it; how many processes have said a word by then."""
+        """The launcher looks after it; return how many processes have written a line by then."""
         assert self.cleaning is not None
         self.now_ms += after_ms
         self.cleaning.look_after()
         return len(self.words())
 
     def words(self) -> list[str]:
-        return self.said.read_text().splitlines() if self.said.exists() else []
+        return self.written.read_text().splitlines() if self.written.exists() else []
 
     def until_over(self) -> None:
         """The process has ended, and the launcher has seen that."""
@@ -62,8 +62,8 @@ def _kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_Kept]:
 
 
 def saying(kept: _Kept, then: str = "exit 0") -> str:
-    """A script that says its age, token file and rights once; its input has an end."""
-    return f'cat; echo "$1 $HOMEPORT_TOKEN_FILE $(umask)" >> {kept.said}; {then}'
+    """A script that writes its age, token file and rights once; its input has an end."""
+    return f'cat; echo "$1 $HOMEPORT_TOKEN_FILE $(umask)" >> {kept.written}; {then}'
 
 
 def test_a_host_is_cleaned_at_the_start_and_once_a_day(
@@ -119,7 +119,7 @@ def test_it_is_ended_where_its_memory_is_needed_or_it_takes_too_long(
     """With a reason in the launcher's log; another one comes when it is due."""
     kept.make(saying(kept, "exec sleep 600"))
     kept.look()
-    until(lambda: len(kept.words()) == 1, lambda: "nothing is said", 10)
+    until(lambda: len(kept.words()) == 1, lambda: "nothing is written", 10)
     kept.look()
     assert kept.cleaning is not None
     process = kept.cleaning._process

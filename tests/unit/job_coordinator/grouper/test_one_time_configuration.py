@@ -191,7 +191,7 @@ GROUPERS = st.sampled_from(["group-by-partition", "group-by-system-stream-partit
 def test_whatever_comes_and_goes_no_key_of_an_input_that_stays_moves(
     before: dict[str, int], wanted: dict[str, int], grouper: str, grows: str
 ) -> None:
-    """What is accepted leaves each task, its changelog partition and its share of what stays.
+    """An accepted change leaves each task its changelog partition and its share of the inputs.
 
     Where changelogs grow, those that come or go share no input with what was there, or stays.
     """

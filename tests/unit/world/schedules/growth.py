@@ -76,7 +76,7 @@ def recorded_by_the_next_driver(patch: pytest.MonkeyPatch) -> None:
 
 @schedule("A7", "all is counted", recorded_by_the_next_driver)
 def the_inputs_in_force_are_not_recorded_with_their_model(scene: Scene) -> None:
-    """The attempt dies with what it knew."""
+    """The attempt dies with its knowledge."""
     an_attempt_dies_after_nonsense(scene)
 
 
@@ -88,10 +88,10 @@ def published_before_grown(patch: pytest.MonkeyPatch) -> None:
     publish = publication.publish
 
     def published(model: JobModel, stream: CoordinatorStream, *args: Any, **more: Any) -> object:  # noqa: ANN401 - the product's own
-        said = publish(model, stream, *args, **more)
+        done = publish(model, stream, *args, **more)
         if "in_force" in more:  # no beginning of a driver that finds the model
             ChangelogTopics(model.config, stream).make(model.max_change_log_stream_partitions)
-        return said
+        return done
 
     patch.setattr(model_change, "_topics", lambda _: ())
     patch.setattr(publication, "publish", published)
