@@ -2,18 +2,42 @@
 
 A launcher writes one permit and closes the pipe. A processor ends each message with a newline and
 leaves the pipe open: ``REST`` after a permit orders the child to stop this incarnation and to wait,
-perhaps for the next permit. The end of the pipe, and SIGTERM, end the process.
+perhaps for the next permit. Behind it may stand, as a list in JSON, the tasks that probably stay
+(``rest_order``). The end of the pipe, and SIGTERM, end the process; so does any other message.
 """
 
+import json
 import os
 import threading
+from collections.abc import Collection
 
 from homeport.container.host.stop_flag import StopFlag
+from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.json_values import compact_json
 
 CONFIG_VARIABLE = "HOMEPORT_CONFIG_FD"
 """Where a child of a processor finds the configuration before it has a permit."""
 REST = "rest"
 _PIECE = 65536
+
+
+def rest_order(kept: Collection[TaskName] = ()) -> str:
+    """Return the order to rest; ``kept``: the tasks that the next permit will probably have too."""
+    return f"{REST} {compact_json(sorted(kept)).decode()}" if kept else REST
+
+
+def kept_in(message: str) -> frozenset[TaskName] | None:
+    """Return the tasks that an order to rest keeps; None: it is another message."""
+    word, _, names = message.partition(" ")
+    if word != REST:
+        return None
+    try:
+        found = json.loads(names or "[]")
+    except ValueError:
+        return None
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        return None
+    return frozenset(map(TaskName, found))
 
 
 class Orders:
@@ -53,8 +77,10 @@ class Orders:
         return stop
 
     def _await_rest(self, stop: StopFlag) -> None:
-        if self._message() == REST:
-            stop.rest()
+        message = self._message()
+        kept = None if message is None else kept_in(message)
+        if kept is not None:
+            stop.rest(kept)
         elif not self._terminated.is_set():
             stop.set()
 

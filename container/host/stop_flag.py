@@ -4,9 +4,10 @@ import math
 import os
 import select
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.model.ids import TaskName
 
 
 class StopRequestedError(HomeportError):
@@ -21,12 +22,14 @@ class StopFlag:
     """The order to stop one incarnation; once set, it stays so.
 
     ``is_to_rest``: whether the process waits for the next incarnation's permit afterwards.
+    ``kept``: the tasks that this permit will probably have too.
 
     A pipe, not ``threading.Event``: a handler that sets an Event while the same thread waits for it
     can wait for ever for the Event's own lock.
     """
 
     is_to_rest = False
+    kept: frozenset[TaskName] = frozenset()
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -34,15 +37,15 @@ class StopFlag:
         # Without a reference, no thread waits any more.
         weakref.finalize(self, _close, self._reader, self._writer).atexit = False
 
-    def rest(self) -> None:
+    def rest(self, kept: Collection[TaskName] = ()) -> None:
         """Order the stop, after which the process waits for a permit, unless ``set`` comes too."""
         if not self._set:
-            self.is_to_rest = True
+            self.is_to_rest, self.kept = True, frozenset(kept)
             self._wake()
 
     def set(self) -> None:
         """Order the stop, and the end of the process; wake all that wait."""
-        self.is_to_rest = False
+        self.is_to_rest, self.kept = False, frozenset()
         self._wake()
 
     def _wake(self) -> None:

@@ -15,7 +15,7 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from homeport.config.settings.sections import TaskConfig
 from homeport.container.child.process import ChildProcess
 from homeport.container.child.running import BeatWatch, RunningChild
 from homeport.container.host.lease_memory import SpareKind
-from homeport.container.host.orders import REST
+from homeport.container.host.orders import rest_order
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation.environment import (
     LOCATION_VARIABLE,
@@ -36,7 +36,7 @@ from homeport.container.incarnation.environment import (
 from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.codec import encode_job_model
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.outcomes import StopCause
@@ -168,7 +168,7 @@ class ChildWork:
         temporary.write_bytes(encode_job_model(own, mask_secrets=False))
         temporary.replace(path)
 
-    def stop(self) -> bool:
+    def stop(self, kept: Collection[TaskName] = ()) -> bool:
         """Order its stop within ``task.shutdown.ms``; return whether there is an incarnation."""
         child = self._child
         if child is None:
@@ -176,7 +176,7 @@ class ChildWork:
         child.is_ordered = True
         if child.kill_at_ms is None:
             child.kill_at_ms = boot_ms() + child.shutdown_ms
-            child.process.send(REST)
+            child.process.send(rest_order(kept))
         return True
 
     def kill(self) -> None:

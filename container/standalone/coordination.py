@@ -226,7 +226,7 @@ class Coordination:
         if isinstance(instruction, protocol.ComputeModel):
             self._planner.compute(instruction.base, self._state.plan)
         elif isinstance(instruction, protocol.StopWork):
-            if not self._work.stop():
+            if not self._work.stop(instruction.kept):
                 generation = self._state.work.generation
                 self._stopped.append(protocol.WorkEnded(generation, StopCause.ORDERED))
         elif isinstance(instruction, protocol.StartWork):

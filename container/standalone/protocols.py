@@ -1,9 +1,10 @@
 """The parts that a processor's coordination drives: its tree, its work and its planner."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.plan import Plan
@@ -80,8 +81,11 @@ class ProcessorWork(Protocol):
     def follow(self, order: FollowStandbys, model: JobModel) -> None:
         """Have the work keep these standbys from now on; OSError: it does not get the list."""
 
-    def stop(self) -> bool:
-        """Order the work to commit and end; return whether there is any. Its report comes later."""
+    def stop(self, kept: Collection[TaskName] = ()) -> bool:
+        """Order the work to commit and end; return whether there is any. Its report comes later.
+
+        ``kept``: as of ``StopWork``.
+        """
 
     def kill(self) -> None:
         """Kill the work; no report of it comes."""

@@ -32,6 +32,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.standalone import leading
 from homeport.job_coordinator.standalone.plan import Standby
@@ -361,10 +362,11 @@ def _follow(draft: ProcessorDraft) -> None:
         _join(draft, ProcessorReasonKind.WORK_STAYS, generation=entry.generation)
         _follow_standbys(draft, entry.standbys)
         return
+    kept = tuple(task for task in work.held if task in set(entry.tasks))
     if work.is_live:
-        facts = {"held": len(work.held), "kept": len(set(work.held) & set(entry.tasks))}
+        facts = {"held": len(work.held), "kept": len(kept)}
         draft.because(ProcessorReasonKind.WORK_CHANGES, version=state.version, **facts)
-    if not _has_stopped(draft):
+    if not _has_stopped(draft, kept):
         return
     _join(draft, ProcessorReasonKind.JOINS)
     is_new = entry.generation > work.generation
@@ -412,11 +414,11 @@ def _join(draft: ProcessorDraft, kind: ProcessorReasonKind, **facts: object) -> 
     draft.records.append(Join(state.version, state.processor_id, state.sequence))
 
 
-def _has_stopped(draft: ProcessorDraft) -> bool:
+def _has_stopped(draft: ProcessorDraft, kept: tuple[TaskName, ...] = ()) -> bool:
     work = draft.state.work
     if work.phase is WorkPhase.IDLE:
         return True
     if work.phase is not WorkPhase.STOPPING:
         draft.state = replace(draft.state, work=replace(work, phase=WorkPhase.STOPPING))
-        draft.instructions.append(StopWork())
+        draft.instructions.append(StopWork(kept))
     return False

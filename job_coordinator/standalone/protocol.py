@@ -273,7 +273,13 @@ class ComputeModel:
 
 @dataclass(frozen=True, slots=True)
 class StopWork:
-    """Commit, stop the incarnation and close all stores; the answer is ``WorkEnded``."""
+    """Commit, stop the incarnation and close its stores; the answer is ``WorkEnded``.
+
+    ``kept``: the tasks that it will probably have in the next generation too. Only their stores may
+    stay open.
+    """
+
+    kept: tuple[TaskName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

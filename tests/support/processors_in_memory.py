@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from job_configs import job_config
@@ -74,8 +74,9 @@ class MemoryWork:
         assert set(order.standbys) <= set(standbys_of(model.containers.get(self._processor_id)))
         self.followed.append(order)
 
-    def stop(self) -> bool:
+    def stop(self, kept: Collection[TaskName] = ()) -> bool:
         """It ends, or seems to hang."""
+        del kept
         if self.running is None:
             return False
         if not self.stops_silently:

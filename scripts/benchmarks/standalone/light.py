@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from benchmarks import jobs
 from benchmarks.jobs import store_keys
@@ -11,7 +11,7 @@ from homeport.container.standalone.planner import standbys_before
 from homeport.container.standalone.protocols import WorkFenced, WorkReport
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.model.outcomes import StopCause
@@ -100,8 +100,9 @@ class LightWork:
     def follow(self, order: FollowStandbys, model: JobModel) -> None:
         """There are none."""
 
-    def stop(self) -> bool:
+    def stop(self, kept: Collection[TaskName] = ()) -> bool:
         """It has ended."""
+        del kept
         if self._running is None:
             return False
         self._reports.append(WorkEnded(self._running.epoch, StopCause.ORDERED))

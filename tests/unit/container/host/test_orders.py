@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from homeport.container.host.orders import REST, Orders
+from homeport.container.host.orders import REST, Orders, kept_in, rest_order
+from homeport.job_coordinator.model.ids import TaskName
 
 LIMIT_S = 10
+TASKS = [TaskName('Partition 1 "ü\n'), TaskName("Partition 0")]
 
 
 class _Pipe(NamedTuple):
@@ -54,20 +56,32 @@ def test_an_incarnation_rests_and_another_permit_comes(pipe: _Pipe) -> None:
     assert pipe.orders.next_permit() == "two"
     second = pipe.orders.begin()
     assert not second.wait(0)
-    pipe.send(f"{REST}\n")
+    pipe.send(f"{rest_order(TASKS)}\n")
     assert second.wait(LIMIT_S)
+    assert (first.kept, second.kept) == (frozenset(), frozenset(TASKS))
     os.close(pipe.writer)
     assert pipe.orders.next_permit() is None
 
 
+def test_an_order_to_rest_names_the_tasks_that_stay() -> None:
+    """Without any it is the bare word; anything else is no such order, and ends the process."""
+    assert rest_order() == REST
+    assert kept_in(REST) == frozenset()
+    assert "\n" not in rest_order(TASKS)
+    assert kept_in(rest_order(TASKS)) == frozenset(TASKS)
+    for other in ("", "rests", "rest x", "rest {}", "rest [1]", '{"rest":[]}'):
+        assert kept_in(other) is None
+
+
 def test_a_signal_ends_the_process_though_it_was_to_rest(pipe: _Pipe) -> None:
     """No permit is taken after it, and an incarnation that begins all the same stops at once."""
-    pipe.send("one\nrest\n")
+    pipe.send(f"one\n{rest_order(TASKS)}\n")
     assert pipe.orders.next_permit() == "one"
     stop = pipe.orders.begin()
     assert stop.wait(LIMIT_S)
     pipe.orders.terminate()
     assert not stop.is_to_rest
+    assert not stop.kept
     pipe.send("two\n")
     assert pipe.orders.next_permit() is None
     assert pipe.orders.begin().is_set()

@@ -12,7 +12,7 @@ from small_jobs import KEYS
 
 from homeport.config.config import Config
 from homeport.container.host.lease_memory import LeaseMemory
-from homeport.container.host.orders import REST
+from homeport.container.host.orders import rest_order
 from homeport.container.standalone import child_work
 from homeport.container.standalone.child_work import ChildWork
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -110,11 +110,11 @@ def test_a_child_that_does_not_stop_in_time_is_killed(
 ) -> None:
     """Its successors wait for it; it is killed again as long as it is there."""
     work = _begun(tmp_path, SessionLease())
-    assert work.stop()
+    assert work.stop([TASK])
     clock.now_ms += SHUTDOWN_MS - 1
     assert not work.reports()
     assert work.stop()  # ordered twice, it has no more time
-    assert process.messages[1:] == [REST]
+    assert process.messages[1:] == [rest_order([TASK])]
     assert process.signals == []
     for count in (1, 2):
         clock.now_ms += max(SHUTDOWN_MS, 1000)

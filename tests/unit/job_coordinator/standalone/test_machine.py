@@ -114,6 +114,17 @@ def test_a_takeover_says_how_much_of_it_a_standby_had() -> None:
     assert dict(reason.facts) == {"lost": 2, "backed": 1, "unbacked": 1, "version": 3}
 
 
+def test_work_that_changes_hears_which_tasks_stay() -> None:
+    """Only their stores may stay open; without a session, none."""
+    kept, lost, gained = TaskName("k"), TaskName("l"), TaskName("m")
+    state = replace(running(), work=HeldWork(WorkPhase.RUNNING, 2, (lost, kept)))
+    plan = Plan(3, (Member(P, 1, 3, (gained, kept)),))
+    changed = step(state, wire.PlanSeen(plan))
+    assert wire.StopWork((kept,)) in changed.instructions
+    expired = step(state, wire.SessionExpired())
+    assert wire.StopWork() in expired.instructions
+
+
 def test_a_processor_with_standbys_alone_has_work() -> None:
     """Its child keeps them up to date, from when the version is in force."""
     kept = Standby(T, TaskName("t'"))
