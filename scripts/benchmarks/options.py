@@ -18,6 +18,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "startup": dict.fromkeys(("task", "pipeline"), "runs"),
     "adjunct": {"bootstrap": "bootstrap", "join": "join", "swap": "swap"},
     "failover": dict.fromkeys(("small", "large", "home"), "rows"),
+    "rescale": dict.fromkeys(("task", "pipeline"), "rows"),
     "standalone": {name: name for name in ("plan", "fleet", "sigkill", "rolling")},
 }
 """{benchmark: {section: module with its title and rows}}, in their order."""
@@ -101,6 +102,11 @@ benchmarks and their sections:
     large      the same with a state of 1 GB
     home       SIGKILL of the container's process: with a pipeline, with one that is warmed up,
                without
+  rescale      (each starts a YARN of five nodes and a Kafka on loopback; a job of 8 tasks at work
+               gets 5 containers instead of 3 by job.container.count, then 3 again; what a reader of
+               committed outputs notices, where the time goes, and whether each count is right)
+    task       no pipeline, 60,000 keys of each task
+    pipeline   a pipeline in Spark, a small state
   standalone   (no YARN, no Spark)
     plan       the next version of 10,000 tasks on 200 processors: JobModel and the leader's step,
                without standbys and with one of each task

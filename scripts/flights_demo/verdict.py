@@ -105,10 +105,10 @@ def am_url(reader: Reader, job: str = FLIGHTS_JOB) -> str | None:
     return url
 
 
-def key_written_s(reader: Reader, wanted: str) -> float:
+def key_written_s(reader: Reader, wanted: str, job: str = FLIGHTS_JOB) -> float:
     """When the coordinator stream's last record of a key was written, in seconds since 1970."""
     written_ms = 0
-    for key, value in reader.records(f"__samza_coordinator_{FLIGHTS_JOB}_1", 0):
+    for key, value in reader.records(f"__samza_coordinator_{job}_1", 0):
         if json.loads(key or b"[]")[1:] == ["set-config", wanted] and value is not None:
             written_ms = int(json.loads(value)["timestamp"])
     return written_ms / 1000

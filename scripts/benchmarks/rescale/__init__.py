@@ -1,0 +1,1 @@
+"""``scripts/bench rescale``: one module for each section, and what they run."""
