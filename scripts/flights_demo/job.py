@@ -181,10 +181,6 @@ class DemoJob:
         except (OSError, http.client.HTTPException, ValueError):
             return {"containers": []}
 
-    def epochs(self) -> dict[str, int]:
-        """{processor: epoch of its stream container}."""
-        return {c["processor_id"]: c["epoch"] for c in self.containers()}
-
     @contextlib.contextmanager
     def writing_key(self, key: str, value: str) -> Iterator[None]:
         """``coordinator-stream-writer`` writes the key meanwhile, and has ended well afterwards."""

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from flights_demo.screen import DemoError
-from flights_demo.story import Story
+from flights_demo.story import Containers, Story
 from flights_demo.verdict import key_written_s
 from homeport.job_coordinator.program_names import DRIVER
 from homeport.local_cluster import processes
@@ -21,6 +21,7 @@ from homeport.testing.program_search import find_programs
 KEY = "job.container.count"
 COUNTS = (5, 2)
 _POLL_S = 0.02
+_HEAD = ("processor", "tasks before", "tasks now", "work began again", "process before", "now")
 
 
 class Rescale(Story):
@@ -36,7 +37,7 @@ class Rescale(Story):
                 self._to(count)
 
     def _to(self, count: int) -> None:
-        before, begun = self.job.get(""), self.job.epochs()
+        model, before = self.job.get(""), self.containers()
         with self.job.writing_key(KEY, str(count)):
             self.wait_for(
                 "the new JobModel", lambda: len(self.job.get("")["containers"]) == count, _POLL_S
@@ -51,24 +52,25 @@ class Rescale(Story):
             f"{count} containers: at GET / {visible_s - written_s:.2f} s after the record of the "
             f"key was written, all at work after {took_s:.1f} s"
         )
-        self._compare(before["containers"], self.job.get("")["containers"], begun)
+        self._compare(model["containers"], self.job.get("")["containers"], before)
 
-    def _compare(self, old: dict[str, Any], new: dict[str, Any], begun: dict[str, int]) -> None:
-        now = self.job.epochs()
-        rows: list[tuple[str, ...]] = [("processor", "tasks before", "tasks now", "was restarted")]
+    def _compare(self, old: dict[str, Any], new: dict[str, Any], before: Containers) -> None:
+        now = self.containers()
+        rows: list[tuple[str, ...]] = [_HEAD]
         exact = True
         for processor in sorted({*old, *new}):
             had, has = (set(m.get(processor, {}).get("tasks", {})) for m in (old, new))
+            pids = tuple(str(c.get(processor, {}).get("pid", "-")) for c in (before, now))
             if processor in old and processor in new:
-                is_restarted = begun[processor] != now[processor]
-                exact &= is_restarted == (had != has)
-                stated = "yes" if is_restarted else "no"
+                is_begun = before[processor]["epoch"] != now[processor]["epoch"]
+                exact &= is_begun == (had != has)
+                stated = "yes" if is_begun else "no"
             else:
                 stated = "new" if processor in new else "gone"
-            rows.append((processor, _tasks(had), _tasks(has), stated))
+            rows.append((processor, _tasks(had), _tasks(has), stated, *pids))
         change = f"{len(old)} -> {len(new)} containers"
         self.screen.table(change, rows)
-        text = f"{change}: only those whose tasks changed were restarted"
+        text = f"{change}: work began again only where tasks changed"
         self.judge(text, held=exact and set(now) == set(new))
 
     def _kill_driver(self) -> None:

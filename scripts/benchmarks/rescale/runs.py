@@ -111,12 +111,14 @@ class Bed:
         self._job.homeport("config", "set", KEY, str(count))
         written_ms = self._written_ms()
         wait_until(lambda: len(self._tasks()) == count, "the new JobModel")
+        has = self._tasks()
         self._job.count = count
-        self._job.wait_until_running(lambda _: None)
+        epochs = {p: c["epoch"] for p, c in before.items() if was[p] != has.get(p)}
+        self._job.wait_until_running(lambda _: None, epochs)
         self._await_outputs()
         share, until_ms = busy.share(), time.time() * 1000
         time.sleep(_REST_S)
-        now, has = self._containers(), self._tasks()
+        now = self._containers()
         tasks = [
             Task(partition, kind, self.outputs.gap(partition, written_ms, until_ms))
             for partition, kind in kinds(was, has).items()
