@@ -23,7 +23,7 @@ from homeport.job_coordinator.model.job_model import JobModel
 
 _LOG = logging.getLogger(__name__)
 
-_STEP_S = 0.02
+_STEP_S = 0.005
 _AM_PATIENCE_S = 30.0
 _AM_PAUSE_S = 0.5
 _Answer = TypeVar("_Answer")

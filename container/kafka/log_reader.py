@@ -1,14 +1,16 @@
 """Reads one partition from an offset to its head; the broker decides when it is reached.
 
 Source: safety K1. The head is the end offset requested with read_uncommitted, after the own id was
-initialised; it is reached when a PARTITION_EOF at or beyond it arrives. Positions prove
-nothing: on an empty range they never move, and transaction markers take offsets.
+initialised; it is reached when a PARTITION_EOF at or beyond it arrives, or the record before it.
+Positions prove nothing: on an empty range they never move, and transaction markers take offsets.
 """
+
+from __future__ import annotations
 
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -189,46 +191,63 @@ class LogReader:
         }
 
     def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
-        """Yield the committed records of [start, head), in order, in lists that are not empty.
+        """Yield the committed records of [start, head), as ``read_all``."""
+        for _, records in self.read_all({(topic, partition): (start, head)}):
+            yield records
 
-        The reader waits for an open transaction in the partition: its outcome is not known yet.
+    def read_all(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> Iterator[tuple[tuple[str, int], list[Message]]]:
+        """Yield ((topic, partition), committed records of its [start, head)).
+
+        They come in the order of their partition, in lists that are not empty. All ends are awaited
+        together. The reader waits for an open transaction: its outcome is not known yet.
 
         Raises:
             HangingTransactionError: it waits for longer than a transaction of the job can be open.
             UnavailableError: Kafka sent nothing for a minute while the head was not reached.
         """
-        if start >= head:
+        left = {place: head for place, (start, head) in spans.items() if start < head}
+        if not left:
             return
-        know_topics(self._consumer, self._system, [topic])
-        self._consumer.assign([TopicPartition(topic, partition, start)])
+        know_topics(self._consumer, self._system, sorted({topic for topic, _ in left}))
+        self._consumer.assign([TopicPartition(*place, spans[place][0]) for place in left])
         heard = said = looked = time.monotonic()
-        unstable = _OpenTransaction(self._system, topic, partition, head)
+        unstable = {p: _OpenTransaction(self._system, *p, head) for p, head in left.items()}
         try:
-            while True:
+            while left:
                 self._may_go_on(0)
                 # In two steps: consume waits until it has the number of records it was given.
                 batch = self._consumer.consume(1, _POLL_S)
                 batch += self._consumer.consume(_CHUNK - 1, 0) if batch else []
                 now = time.monotonic()
-                records, reached = self._sorted_out(batch, head)
-                if records:
-                    yield records
-                if reached:
-                    return
-                heard = now if records else heard
+                for place, messages in _by_place(batch, left):
+                    records, reached = self._sorted_out(messages, left[place])
+                    if records:
+                        heard = now
+                        yield place, records
+                    if reached:
+                        del left[place]
                 if now - max(heard, looked) > _LOOK_S:
-                    stable = self._stable_end(topic, partition, head)
+                    self._look(left, unstable)
                     looked = time.monotonic()
-                    unstable.require_over(stable, looked)
-                if now - heard > _PATIENCE_S:
+                if left and now - heard > _PATIENCE_S:
+                    (topic, partition), head = next(iter(left.items()))
                     why = f"nothing came for {_PATIENCE_S:g} s, the end {head} was not reached"
                     raise unavailable(self._system, f"reading {topic} {partition}", why)
                 if now - said > _PROGRESS_S:
                     said = now
-                    position = records[-1].offset() if records else None
-                    _LOG.info("reading %s %s: at %s of %s", topic, partition, position, head)
+                    _LOG.info("reading %d partitions to %s", len(left), left)
         finally:
             self._consumer.unassign()
+
+    def _look(
+        self,
+        heads: Mapping[tuple[str, int], int],
+        unstable: Mapping[tuple[str, int], _OpenTransaction],
+    ) -> None:
+        for place, head in heads.items():
+            unstable[place].require_over(self._stable_end(*place, head), time.monotonic())
 
     def _stable_end(self, topic: str, partition: int, head: int) -> int | None:
         """Return the partition's last stable offset; None: Kafka does not answer.
@@ -254,17 +273,17 @@ class LogReader:
         # Nearly every batch takes this way, which has no step of Python for each record.
         last = batch[-1].offset() if batch else None
         if last is not None and last < head and not any([m.error() for m in batch]):  # noqa: C419 - a list is faster than a generator
-            return batch, False
+            return batch, last + 1 >= head
         records: list[Message] = []
         reached = False
         for message in batch:
             error = message.error()
             if error is None:
                 # Records after the head belong to a later reader.
-                if (message.offset() or 0) < head:
+                offset = message.offset() or 0
+                if offset < head:
                     records.append(message)
-                else:
-                    reached = True
+                reached = reached or offset + 1 >= head
             elif is_end(error):
                 reached = reached or (message.offset() or 0) >= head
             elif not is_transient(error):
@@ -312,6 +331,20 @@ def topic_ids(
     return found
 
 
+def _by_place(
+    batch: list[Message], places: Collection[tuple[str, int]]
+) -> Iterable[tuple[tuple[str, int], list[Message]]]:
+    """Return the messages of each of ``places``, in their order."""
+    if len(places) == 1:
+        return [(next(iter(places)), batch)]  # without a step of Python for each record
+    found: dict[tuple[str, int], list[Message]] = {}
+    for message in batch:
+        place = message.topic() or "", message.partition() or 0
+        if place in places:
+            found.setdefault(place, []).append(message)
+    return found.items()
+
+
 class _OpenTransaction:
     """The open transaction that holds up the reader of a partition: its begin, and since when."""
 
@@ -354,7 +387,7 @@ class _OpenTransaction:
 
 
 class KafkaChangelogReader:
-    """Implements ``ChangelogReader`` on one LogReader per system."""
+    """Implements ``RestoreReader`` on one LogReader per system."""
 
     def __init__(self, readers: Mapping[str, LogReader]) -> None:
         self._readers = readers
@@ -373,6 +406,16 @@ class KafkaChangelogReader:
         places = [SystemStreamPartition(s.system, s.stream, p) for s, p in changelogs]
         found = offset_ranges(self._readers, places)
         return [found[place] for place in places]
+
+    def read_all(
+        self, spans: Mapping[tuple[SystemStream, int], tuple[int, int]]
+    ) -> Iterator[tuple[tuple[SystemStream, int], Chunk]]:
+        """Yield ((stream, partition), chunk as of ``read``) for each [start, head) of ``spans``."""
+        for system, reader in self._readers.items():
+            own = {(s.stream, p): span for (s, p), span in spans.items() if s.system == system}
+            for (topic, partition), records in reader.read_all(own):
+                place = SystemStream(system, topic), partition
+                yield place, chunk_of(records, records[-1].offset() or 0)
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
         """Yield the committed records of [start, head), the last value of each key per chunk."""

@@ -30,8 +30,14 @@ from homeport.job_coordinator.zookeeper.session import Connection
 
 _LOG = logging.getLogger(__name__)
 
-_POLL_S = 0.05
-_IDLE_S = 1.0
+_CHANGE_S = 0.005
+_POLLS_S = {
+    WorkPhase.IDLE: 1.0,
+    WorkPhase.STARTING: _CHANGE_S,
+    WorkPhase.RUNNING: 0.05,
+    WorkPhase.STOPPING: _CHANGE_S,
+}
+"""How long the thread sleeps between two looks at the child; its tasks wait for a change."""
 _OF_SESSION = (
     protocol.SessionBegun,
     protocol.Reconnected,
@@ -153,7 +159,7 @@ class Coordination:
         if self._stopped:
             self._feed(self._stopped.pop())
             return
-        limit_s = _IDLE_S if self._state.work.phase is WorkPhase.IDLE else _POLL_S
+        limit_s = _POLLS_S[self._state.work.phase]
         due = min(self._timers.values(), default=math.inf) - time.monotonic()
         try:
             take = self._items.get(timeout=max(0.0, min(limit_s, due)))

@@ -43,6 +43,15 @@ class ChangelogReader(RecordReader, Protocol):
         """Return the oldest offset and the head of each (stream, partition), in the order given."""
 
 
+class RestoreReader(ChangelogReader, Protocol):
+    """Reads many partitions together."""
+
+    def read_all(
+        self, spans: Mapping[tuple[SystemStream, int], tuple[int, int]]
+    ) -> Iterator[tuple[tuple[SystemStream, int], Chunk]]:
+        """Yield ((stream, partition), chunk as of ``read``) for each [start, head) of ``spans``."""
+
+
 class RestoreListener(Protocol):
     """The receiver of reports on restores."""
 

@@ -14,7 +14,7 @@ from homeport.container.progress.host_directories import task_directory
 from homeport.container.progress.input_schedule import NONE_STORED, StoredInputs
 from homeport.container.progress.transaction_plan import Changes, StoreId
 from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
-from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
+from homeport.container.storage.changelog_reader import RestoreListener, RestoreReader
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
 from homeport.container.storage.overlay import Overlay
@@ -105,7 +105,7 @@ class ContainerStorage:
         return paths
 
     def restore(
-        self, reader: ChangelogReader, listener: RestoreListener, workers: Workers
+        self, reader: RestoreReader, listener: RestoreListener, workers: Workers
     ) -> dict[str, dict[str, Restored]]:
         """Bring every store to the head of its changelog; return {store: {task: how}}.
 

@@ -21,7 +21,7 @@ from homeport.container.progress.restore import (
 )
 from homeport.container.progress.restore_schedule import is_read_in_place
 from homeport.container.progress.store_meta import StoreMeta
-from homeport.container.storage.changelog_reader import ChangelogReader, RestoreListener
+from homeport.container.storage.changelog_reader import Chunk, RestoreListener, RestoreReader
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.task_store import TaskStore
 from homeport.job_coordinator.model.outcomes import Restored
@@ -89,19 +89,27 @@ class StoreRestore:
         self.hand_over()
         return True
 
-    def read_in_place(self, reader: ChangelogReader, engines: StorageEngines) -> None:
-        """Read all of the plan into the store, which is open then."""
-        store, plan = self.store, self.plan
-        engine = store.engine or engines.open(store.config, store.directory.path)
-        store.engine = engine
-        if plan.start < plan.head:
-            partition = store.task.changelog_partition
-            for chunk in reader.read(store.changelog, partition, plan.start, plan.head):
-                engine.write(chunk.entries, chunk.last_offset)
-                self.read(chunk.records, chunk.size, chunk.last_offset)
-        if plan.head > 0 and engine.position != plan.head - 1:
+    @property
+    def place(self) -> tuple[SystemStream, int]:
+        """Return the changelog partition of the store."""
+        return self.store.changelog, self.store.task.changelog_partition
+
+    def open_in_place(self, engines: StorageEngines) -> None:
+        """Open the store, if it is not, for ``take``."""
+        store = self.store
+        store.engine = store.engine or engines.open(store.config, store.directory.path)
+
+    def take(self, chunk: Chunk) -> None:
+        """Put the next records of the plan into the store."""
+        self.store.opened().write(chunk.entries, chunk.last_offset)
+        self.read(chunk.records, chunk.size, chunk.last_offset)
+
+    def end_in_place(self) -> None:
+        """Note that the store has all of the plan."""
+        engine, last = self.store.opened(), self.plan.head - 1
+        if last >= 0 and engine.position != last:
             # The head may lie beyond the last record: transaction markers take offsets too.
-            engine.write({}, plan.head - 1)
+            engine.write({}, last)
 
     def read(self, records: int, size: int, last_offset: int) -> None:
         """Count ``records`` more; report the progress about once a second."""
@@ -159,7 +167,7 @@ class RestoreManager:
 
     engines: StorageEngines
     grouper: str
-    reader: ChangelogReader
+    reader: RestoreReader
     listener: RestoreListener
     workers: Workers
     forms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -204,12 +212,23 @@ class RestoreManager:
     def _read(self, restores: Sequence[StoreRestore]) -> None:
         """Restore all stores as planned; those that are soon read come first, in place."""
         by_workers: list[StoreRestore] = []
+        in_place: list[StoreRestore] = []
         for restore in restores:
             restore.begin()
             if is_read_in_place(restore.plan, is_persistent=restore.store.config.is_persistent):
-                restore.read_in_place(self.reader, self.engines)
+                restore.open_in_place(self.engines)
+                in_place.append(restore)
             else:
                 by_workers.append(restore)
+        while in_place:
+            # Together: the broker holds back the news of each end.
+            now = {restore.place: restore for restore in in_place}
+            spans = {place: (r.plan.start, r.plan.head) for place, r in now.items()}
+            for place, chunk in self.reader.read_all(spans):
+                now[place].take(chunk)
+            for restore in now.values():
+                restore.end_in_place()
+            in_place = [restore for restore in in_place if now[restore.place] is not restore]
         if by_workers:
             for restore in by_workers:
                 restore.hand_over()

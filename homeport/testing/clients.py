@@ -148,12 +148,15 @@ class MemoryLog(LogReader):
         """Return the default for each topic: nothing in memory is ever compacted."""
         return dict.fromkeys(names, _DELETE_RETENTION_MS)
 
-    def read(self, topic: str, partition: int, start: int, head: int) -> Iterator[list[Message]]:
-        """Yield the committed records of [start, head), in one list where there are any."""
-        records = self._broker.partitions(topic)[partition].read(start, head)
-        found = [message(topic, partition, o, s) for o, s in records]
-        if found:
-            yield found
+    def read_all(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> Iterator[tuple[tuple[str, int], list[Message]]]:
+        """Yield the committed records of each [start, head), in one list where there are any."""
+        for (topic, partition), span in spans.items():
+            records = self._broker.partitions(topic)[partition].read(*span)
+            found = [message(topic, partition, o, s) for o, s in records]
+            if found:
+                yield (topic, partition), found
 
     def close(self) -> None:
         """Read nothing any more."""

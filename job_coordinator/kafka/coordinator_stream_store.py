@@ -1,9 +1,9 @@
 """CoordinatorStreamStore: the coordinator stream in Kafka.
 
 Reading (safety K1, K4): the head is the end offset under read_uncommitted. The reader has reached
-it when a PARTITION_EOF at or beyond it arrives. It reads records with read_committed, so that it
-sees a model change whole or not at all. The consumer stays assigned between catch-ups, so that a
-catch-up without news costs one request.
+it when a PARTITION_EOF at or beyond it arrives, or the record before it. It reads records with
+read_committed, so that it sees a model change whole or not at all. The consumer stays assigned
+between catch-ups, so that a catch-up without news costs one request.
 
 Writing (safety K2): the driver alone writes each ``write`` as one transaction. All others use an
 idempotent producer.
@@ -42,8 +42,7 @@ _CONSUMER: Final[Mapping[str, str | int | bool]] = {
     # between two looks for the leader of a new assignment; the default costs half a second a start
     "topic.metadata.refresh.fast.interval.ms": 20,
     "fetch.queue.backoff.ms": 10,
-    # a fetch that waits this long in vain reports the end of the partition: each catch-up that
-    # finds records waits once
+    # a fetch that waits this long in vain reports the end of the partition, behind markers
     "fetch.wait.max.ms": 50,
     "fetch.min.bytes": 1,
 }
@@ -104,7 +103,7 @@ class CoordinatorStreamStore:
         self._state = StreamState(has_packages=has_packages, keeps_keys=keeps_keys)
         self._consumer: Consumer | None = None
         self._topics = TopicAdmin(system, timeout_s)
-        self._end_offset = -1  # offset of the last PARTITION_EOF
+        self._end_offset = -1  # all that is before it was read
         self._writer: RecordWriter
         if transactional_id is None:
             self._writer = PlainWriter(system, topic, timeout_s)
@@ -292,7 +291,9 @@ class CoordinatorStreamStore:
             if error is not None:
                 failure = self._failure(record, error) or failure
                 continue
-            message = self._state.take(record.offset(), record.key(), record.value())
+            offset = record.offset() or 0
+            self._end_offset = max(self._end_offset, offset + 1)
+            message = self._state.take(offset, record.key(), record.value())
             if message is not None:
                 found.append(message)
         if failure is not None:  # not earlier: a record that was fetched with it would be lost

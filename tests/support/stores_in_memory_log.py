@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,6 +66,14 @@ class Log:
         for i in range(0, len(numbered), 2):
             part = numbered[i : i + 2]
             yield Chunk({r[0]: r[1] for _, r in part}, len(part), part[-1][0])
+
+    def read_all(
+        self, spans: Mapping[tuple[SystemStream, int], tuple[int, int]]
+    ) -> Iterator[tuple[tuple[SystemStream, int], Chunk]]:
+        """One after the other."""
+        for (stream, partition), (start, head) in spans.items():
+            for chunk in self.read(stream, partition, start, head):
+                yield (stream, partition), chunk
 
     def run(self, restores: Sequence[StoreRestore]) -> None:
         """Of so few records none is left to a worker."""

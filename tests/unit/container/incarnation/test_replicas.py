@@ -46,8 +46,11 @@ class _Log:
     def ranges(self, changelogs: Sequence[tuple[SystemStream, int]]) -> list[OffsetRange]:
         return [OffsetRange(0, 2) for _ in changelogs]
 
-    def read(self, *_range: object) -> Iterator[Chunk]:
-        yield Chunk({b"a": b"1", b"b": b"1"}, 2, 1)
+    def read_all(
+        self, spans: Mapping[tuple[SystemStream, int], object]
+    ) -> Iterator[tuple[tuple[SystemStream, int], Chunk]]:
+        for place in spans:
+            yield place, Chunk({b"a": b"1", b"b": b"1"}, 2, 1)
 
     def feed(self, _system: object, starts: Mapping[Position, int], *_more: object) -> _Log:
         self.starts = starts

@@ -27,6 +27,13 @@ class _Event:
 
     place: int
     is_end: bool = False
+    of: int = 0
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return self.of
 
     def offset(self) -> int:
         return self.place
@@ -67,6 +74,8 @@ class _Consumer:
         (4, [[_Event(2, is_end=True)], [_Event(2), _Event(3)], [END_4]], [[2, 3]]),
         # The offset before the head may be a marker's: the end event at the head decides.
         (4, [[_Event(0), _Event(1)], [END_4]], [[0, 1]]),
+        # Where it is a record's, the broker's news of the end need not be awaited.
+        (4, [[_Event(0), _Event(3)]], [[0, 3]]),
         # Others write on: what came after the request for the head is left to a later reader.
         (4, [[*map(_Event, (0, 3, 4, 5)), _Event(6, is_end=True)]], [[0, 3]]),
         # No end need come of a partition that others keep writing to.
@@ -75,7 +84,7 @@ class _Consumer:
     ],
     ids=[
         *("an end before the head ends nothing", "nor does an end alone"),
-        *("the last record before the head is not waited for", "an end beyond the head ends it"),
+        *("the last record before the head is not waited for", "it ends it", "an end beyond too"),
         *("a record at the head ends it", "an empty range needs no request"),
     ],
 )
@@ -90,6 +99,24 @@ def test_a_partition_is_read_to_its_head(
     found = LogReader(SYSTEM, lambda _: None).read("t", 0, 0, head)
     assert [[record.offset() for record in records] for records in found] == read
     assert consumer.assigned == []
+
+
+def test_many_partitions_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each to its own head; what comes of one that is at its head belongs to a later reader."""
+    batches = [
+        [_Event(0), _Event(5, of=1), _Event(3)],
+        [_Event(4), _Event(6, of=1), _Event(7, is_end=True, of=2)],
+        [_Event(9, is_end=True, of=1)],
+    ]
+    consumer = _Consumer(batches)
+    monkeypatch.setattr(log_reader, "admin", lambda _: None)
+    monkeypatch.setattr(log_reader, "consumer", lambda *_: consumer)
+    monkeypatch.setattr(log_reader, "know_topics", lambda *_: None)
+    spans = {("t", 0): (0, 4), ("t", 1): (5, 9), ("t", 2): (6, 7), ("t", 3): (2, 2)}
+    found = LogReader(SYSTEM, lambda _: None).read_all(spans)
+    read = [(place, [record.offset() for record in records]) for place, records in found]
+    assert read == [(("t", 0), [0, 3]), (("t", 1), [5]), (("t", 1), [6])]
+    assert not any(batches)
 
 
 class _Admin:
