@@ -102,11 +102,11 @@ benchmarks and their sections:
     large      the same with a state of 1 GB
     home       SIGKILL of the container's process: with a pipeline, with one that is warmed up,
                without
-  rescale      (each starts a YARN of five nodes and a Kafka on loopback; a job of 8 tasks at work
-               gets 5 containers instead of 3 by job.container.count, then 3 again; what a reader of
+  rescale      (each starts a YARN and a Kafka on loopback; a job of 8 tasks at work gets 5
+               containers instead of 3 by job.container.count, then 3 again; what a reader of
                committed outputs notices, where the time goes, and whether each count is right)
-    task       no pipeline, 60,000 keys of each task
-    pipeline   a pipeline in Spark, a small state
+    task       no pipeline, 60,000 keys of each task, a host for each container
+    pipeline   a pipeline in Spark, a small state, three hosts that have room
   standalone   (no YARN, no Spark)
     plan       the next version of 10,000 tasks on 200 processors: JobModel and the leader's step,
                without standbys and with one of each task

@@ -8,7 +8,17 @@ from functools import partial
 from benchmarks.bed import cluster
 from benchmarks.report import Row, at_most, figure, machine_rows, phased, spread
 from benchmarks.rescale.phases import STEPS, Begun
-from benchmarks.rescale.runs import FEW, MANY, MOVED, PIPELINE, STAYED, UNTOUCHED, Bed, Change
+from benchmarks.rescale.runs import (
+    ALONE,
+    FEW,
+    MANY,
+    MOVED,
+    PIPELINE,
+    STAYED,
+    UNTOUCHED,
+    Bed,
+    Change,
+)
 
 _LIMITS_S = {STAYED: 0.3, MOVED: 2.0, UNTOUCHED: None}
 _PAUSES = {
@@ -19,10 +29,10 @@ _PAUSES = {
 _SHOWN_S = 0.1
 
 
-def _measured(overrides: Sequence[str], keys: int) -> Iterator[Row]:
+def _measured(nodes: int, overrides: Sequence[str], keys: int) -> Iterator[Row]:
     """More containers, then fewer."""
-    print("  it takes some 3 minutes on two cores", flush=True)
-    with cluster(nodes=MANY) as yarn:
+    print("  it takes some 2 minutes on two cores", flush=True)
+    with cluster(nodes) as yarn:
         bed = Bed(yarn, overrides)
         with bed.running(keys):
             found = [bed.change(count) for count in (MANY, FEW)]
@@ -70,13 +80,14 @@ def _seconds(reported: Sequence[Mapping[str, float]]) -> Iterator[Row]:
             yield spread(f"      of the start: {name}", values, "s")
 
 
+_LOAD = "8 tasks with 50 records a second each"
 SECTIONS = {
     "task": (
-        "60,000 keys of each task, no pipeline; 8 tasks with 50 records a second each",
-        partial(_measured, (), 60_000),
+        f"No pipeline, 60,000 keys of each task, which one that moves has to restore; {_LOAD}",
+        partial(_measured, MANY, ALONE, 60_000),
     ),
     "pipeline": (
-        "A pipeline in Spark, small state; 8 tasks with 50 records a second each",
-        partial(_measured, PIPELINE, 100),
+        f"A pipeline in Spark, a small state, hosts that have room; {_LOAD}",
+        partial(_measured, FEW, PIPELINE, 100),
     ),
 }

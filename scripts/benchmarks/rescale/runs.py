@@ -1,7 +1,6 @@
 """A job at work gets more containers, then fewer: what its tasks and their reader notice.
 
-A YARN on loopback, with a node for each container. Commands, containers and the reader share the
-machine's clock.
+A YARN on loopback. Commands, containers and the reader share the machine's clock.
 """
 
 from __future__ import annotations
@@ -30,6 +29,11 @@ from homeport.local_cluster.cluster import LocalCluster
 
 KEY, FEW, MANY = "job.container.count", 3, 5
 PARTITIONS = 8
+ALONE = ("cluster-manager.container.memory.mb=9216",)
+"""More than half of a node, though it is not used: each container has a host of its own.
+
+A task that moves to a new container finds no state there.
+"""
 PIPELINE = ("task.pipeline.class=counted_keys:parse",)
 MOVED, STAYED, UNTOUCHED = "moved", "stayed", "untouched"
 _INPUT = "counted-in"
