@@ -9,6 +9,7 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
 from homeport.config.settings.adjunct_section import AdjunctsConfig, AdjunctStore
+from homeport.config.settings.memory_rule import STANDBY_ROCKSDB_PART
 from homeport.config.settings.records_section import RecordsConfig
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
@@ -32,7 +33,6 @@ from homeport.job_coordinator.model.incarnation import Incarnation, transactiona
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskModel
 
 _MIB = 1024 * 1024
-_STANDBY_PART = 4
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class ContainerJob:
         whole = self.task.memory.rocksdb_mb * _MIB
         if not is_mixed or not StandbyConfig.of(self.config).enabled:
             return whole
-        of_standbys = whole // _STANDBY_PART
+        of_standbys = whole // STANDBY_ROCKSDB_PART
         return of_standbys if self.is_standby else whole - of_standbys
 
     @property

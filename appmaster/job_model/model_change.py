@@ -4,23 +4,26 @@ SHELL: ``ModelPlanner`` asks Kafka. A large model takes seconds, so the call is 
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.appmaster.job_model import live_configuration
 from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.job_model.inputs_in_force import in_force
 from homeport.appmaster.job_model.job_model_store import JobModelStore
+from homeport.appmaster.job_model.publication import is_in_force
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
-from homeport.config.settings.sections import TaskConfig
+from homeport.config.settings.sections import StandbyConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
+from homeport.job_coordinator.grouper.mixed_failover import Failover, failed_over
+from homeport.job_coordinator.grouper.mixed_standbys import Places
 from homeport.job_coordinator.grouper.one_time_configuration import (
     has_state,
     require_same_keys,
@@ -29,9 +32,16 @@ from homeport.job_coordinator.grouper.one_time_configuration import (
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.kafka.topics import checkpoint_topic_spec
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.metadata.upgrade import RollingRestartManager
 from homeport.job_coordinator.model.ids import ProcessorId
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, SystemStream
+from homeport.job_coordinator.model.job_model import (
+    ContainerModel,
+    JobModel,
+    SystemStream,
+    TaskMode,
+)
 from homeport.job_coordinator.model.upgrade import RollingRestart
 from homeport.job_coordinator.planning import next_model
 
@@ -78,14 +88,25 @@ def note_change(history: HistoryWriter, before: JobModel | None, change: ModelCh
 def changed_containers(before: JobModel, after: JobModel) -> dict[ProcessorId, dict[str, Any]]:
     """Return {processor: its tasks before and after} for those that ``after`` changes.
 
-    The tasks are {task: [changelog partition, its input partitions]}; None: no such processor.
+    The tasks are {task: [changelog partition, its input partitions]}; None: no such processor. Of
+    mixed containers only active tasks count: a change of standbys is none of a container.
     """
+    is_mixed = StandbyConfig.of(after.config).is_mixed
     found: dict[ProcessorId, dict[str, Any]] = {}
     for processor_id in sorted({*before.containers, *after.containers}):
         old, new = before.containers.get(processor_id), after.containers.get(processor_id)
+        if is_mixed:
+            old, new = _active_part(old), _active_part(new)
         if old != new:
             found[processor_id] = {"before": _shown(old), "after": _shown(new)}
     return found
+
+
+def _active_part(container: ContainerModel | None) -> ContainerModel | None:
+    if container is None:
+        return None
+    tasks = container.tasks.items()
+    return replace(container, tasks={n: t for n, t in tasks if t.task_mode is TaskMode.ACTIVE})
 
 
 def _shown(container: ContainerModel | None) -> dict[str, list[Any]] | None:
@@ -101,7 +122,8 @@ class ModelPlanner:
     """Computes and saves the JobModel that is to follow the one in force.
 
     ``stream`` has the previous assignment, as of its last catch-up. ``counts`` returns {stream:
-    partitions} for the inputs of a configuration now.
+    partitions} for the inputs of a configuration now. ``places`` returns where containers run, or
+    hold a host, of a job that mixes roles; it is called in the thread that computes.
     """
 
     def __init__(
@@ -110,11 +132,13 @@ class ModelPlanner:
         job_models: JobModelStore,
         counts: Callable[[Config], Mapping[SystemStream, int]] | None = None,
         create_topics: Callable[[JobModel, CoordinatorStream], None] = next_model.create_topics,
+        places: Callable[[], Places] = lambda: Places({}),
     ) -> None:
         self._stream = stream
         self._job_models = job_models
         self._counts = counts or next_model.counts_now
         self._create_topics = create_topics
+        self._places = places
 
     def reconfigured(self, config: Config) -> JobModel:
         """Return the model in force under another configuration.
@@ -141,10 +165,18 @@ class ModelPlanner:
         """
         return self._computed(self._job_models.model.config, counts)
 
+    def failed_over(self, lost: Collection[ProcessorId]) -> Failover:
+        """Return the model that follows the loss of these containers, where they run now.
+
+        With none lost, only standbys move. It takes neither Kafka nor a grouper.
+        """
+        files = LocalityManager(self._stream).read_tasks()
+        return failed_over(self._job_models.model, lost, self._places(), files)
+
     def _computed(self, config: Config, counts: Mapping[SystemStream, int]) -> JobModel:
         before, assigned = self._job_models.model, next_model.previous_assignment(self._stream)
         require_same_keys(before.config, config, assigned)
-        model = calculate_job_model(config, counts, assigned)
+        model = calculate_job_model(config, counts, assigned, places=self._places())
         require_same_tasks(config, assigned, model)
         gone = sorted(before.active_tasks().keys() - model.active_tasks().keys())
         if gone and has_state(before.config, assigned):
@@ -210,5 +242,10 @@ def _first(
         InputAcceptance(config, stream).check()
     for warning in validate(config):
         log.warning("%s", warning)
+    recorded = recorded_model(stream, config) if StandbyConfig.of(config).is_mixed else None
+    if recorded is not None and is_in_force(recorded, stream):
+        # Tasks are where a failover has brought them; no user orders another move here.
+        next_model.create_topics(recorded, stream, is_submission=is_submission)
+        return recorded
     before, counts = next_model.previous_assignment(stream), next_model.counts_now(config)
     return next_model.next_model(config, stream, before, counts, is_submission=is_submission)

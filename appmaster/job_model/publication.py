@@ -23,6 +23,7 @@ from homeport.appmaster.allocation.protocol.events import (
     FailoverStep,
     JobModelPublished,
 )
+from homeport.config.settings.sections import StandbyConfig
 from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.message import (
@@ -69,6 +70,11 @@ def version_of(model: JobModel, stream: CoordinatorStream) -> JobModelVersion:
     return JobModelVersion(before.version + 1 if before else 1, digest)
 
 
+def is_in_force(model: JobModel, stream: CoordinatorStream) -> bool:
+    """Return whether ``model`` is the one that was published last."""
+    return version_of(model, stream) == EpochManager(stream).read_job_model_version()
+
+
 def publish(
     model: JobModel,
     stream: CoordinatorStream,
@@ -94,10 +100,11 @@ def publish(
         also: more records of the same transaction.
     """
     version = version_of(model, stream)
-    is_new = EpochManager(stream).read_job_model_version() != version
+    is_new = not is_in_force(model, stream)
     after = _tasks_of(model)
     before = _tasks_before(stream, in_force) if is_new else after
-    change = TaskChange(before, after, Owners.read(stream), is_new, restart_all)
+    is_mixed = StandbyConfig.of(model.config).is_mixed
+    change = TaskChange(before, after, Owners.read(stream), is_new, restart_all, is_mixed)
     standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
     failovers = _failovers(stream, standbys, model.containers.keys() - standbys.keys())
     recorded = sorted(stream.latest(MessageType.SET_FAILOVER))
@@ -249,7 +256,9 @@ _Tasks = Mapping[ProcessorId, frozenset[TaskModel]]
 class TaskChange:
     """What changes: the tasks of each processor before and after, and the owners before.
 
-    ``is_new``: the version is another one. ``restart_all``: see ``publish``.
+    ``is_new``: the version is another one. ``restart_all``: see ``publish``. ``is_mixed``: whether
+    containers have standby tasks beside active ones. There only active tasks count: a standby comes
+    and goes within an incarnation.
     """
 
     before: _Tasks
@@ -257,6 +266,7 @@ class TaskChange:
     owners: Owners
     is_new: bool
     restart_all: bool
+    is_mixed: bool = False
 
     @cached_property
     def _owner_before(self) -> dict[TaskName, ProcessorId]:
@@ -277,27 +287,30 @@ class TaskChange:
 
         For a changed key a standby never stops with its active: only the standby could take over.
         """
-        return frozenset(
-            p
-            for p, tasks in self.after.items()
-            if any(task.task_mode is TaskMode.ACTIVE for task in tasks)
-        )
+        return frozenset(p for p, tasks in self.after.items() if any(map(_is_active, tasks)))
 
     def _differs(self, processor_id: ProcessorId) -> bool:
-        nothing: frozenset[TaskModel] = frozenset()
-        return self.before.get(processor_id, nothing) != self.after.get(processor_id, nothing)
+        after = self.after.get(processor_id)
+        return after is None or self._counted(self.before, processor_id) != self._counted(
+            self.after, processor_id
+        )
+
+    def _counted(self, tasks: _Tasks, processor_id: ProcessorId) -> frozenset[TaskModel]:
+        """Return the processor's tasks whose change ends an incarnation."""
+        own = tasks.get(processor_id, frozenset())
+        return frozenset(t for t in own if _is_active(t)) if self.is_mixed else own
 
     def gainers(self) -> frozenset[ProcessorId]:
         """Return the processors with a task or input that they did not have."""
         return frozenset(p for p in self.affected & self.after.keys() if self._has_gained(p))
 
     def _has_gained(self, processor_id: ProcessorId) -> bool:
-        had = {t.task_name: t for t in self.before.get(processor_id, frozenset())}
+        had = {t.task_name: t for t in self._counted(self.before, processor_id)}
         return any(
             task.task_name not in had
             or set(task.system_stream_partitions)
             - set(had[task.task_name].system_stream_partitions)
-            for task in self.after[processor_id]
+            for task in self._counted(self.after, processor_id)
         )
 
     def raised(self, version: int) -> Iterator[tuple[ProcessorId, ProcessorEpoch]]:
@@ -323,18 +336,33 @@ class TaskChange:
         may still write.
         """
         found = set(self.owners.unfenced(processor_id))
-        names = (task.task_name for task in self.after.get(processor_id, ()))
+        names = (task.task_name for task in self._counted(self.after, processor_id))
         for owner in {self._owner_before.get(name) for name in names} - {processor_id}:
             found |= self.owners.overtaken if owner is None else set(self.owners.unfenced(owner))
         return tuple(sorted(found))
 
     def localities_gone(self) -> Iterator[CoordinatorStreamMessage]:
-        """Yield tombstones for the localities of processors and tasks that the model lacks."""
+        """Yield tombstones for the localities of processors and tasks that the model lacks.
+
+        Where containers are mixed, also for those of tasks that another container of before gets:
+        else they could outvote its own tasks, and give it a lost host as its home.
+        """
         for processor_id in sorted(self.before.keys() - self.after.keys()):
             yield wire.tombstone(MessageType.SET_CONTAINER_HOST, processor_id)
-        kept = {task.task_name for tasks in self.after.values() for task in tasks}
+        kept = {t.task_name for p, tasks in self.after.items() for t in tasks if self._stays(t, p)}
         for name in sorted(self._owner_before.keys() - kept):
             yield wire.tombstone(MessageType.SET_TASK_HOST, name)
+
+    def _stays(self, task: TaskModel, processor_id: ProcessorId) -> bool:
+        # A container without a task has no record of tasks.
+        has_run = self.owners.records.get(processor_id, NEVER).permitted
+        was_there = processor_id in self.before or has_run
+        is_own = self._owner_before.get(task.task_name) == processor_id
+        return is_own or not (self.is_mixed and was_there)
+
+
+def _is_active(task: TaskModel) -> bool:
+    return task.task_mode is TaskMode.ACTIVE
 
 
 def _tasks_of(model: JobModel) -> _Tasks:

@@ -38,6 +38,8 @@ SMALLEST_HEAP_MB = 512
 SPARE_MB = 144
 STANDBY_MB = 128
 WARM_SPARE_MB = 160
+STANDBY_ROCKSDB_PART = 4
+"""Of RocksDB's share, where active tasks and standbys have one process."""
 _STEP_MB = 64
 _RESERVE_PART = 8
 _ROCKSDB_PART = 8

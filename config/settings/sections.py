@@ -155,11 +155,14 @@ def _factory(config: Config, key: TextKey, kind: Kind, *parts: str, java: bool =
 class StandbyConfig:
     """Hot standby: whether it is on, and how many standby containers each active one has.
 
+    ``is_mixed``: whether containers on YARN have standby tasks beside active ones in their place.
+
     Source: STANDBY; Samza's ``job.standbytasks.replication.factor`` counts the active one too.
     """
 
     enabled: bool
     replication_count: int
+    is_mixed: bool = False
 
     @staticmethod
     def of(config: Config) -> StandbyConfig:
@@ -167,8 +170,9 @@ class StandbyConfig:
         enabled = keys.JOB_HOT_STANDBY_ENABLED.read(config)
         count = keys.JOB_HOT_STANDBY_REPLICATION_COUNT.read(config)
         factor = keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.find(config)
+        mixes = keys.JOB_CONTAINER_MIXED_ROLES.read(config)
         if factor is None:
-            return StandbyConfig(enabled, count)
+            return StandbyConfig(enabled, count, enabled and mixes)
         own_is_set = keys.JOB_HOT_STANDBY_ENABLED.is_set(
             config
         ) or keys.JOB_HOT_STANDBY_REPLICATION_COUNT.is_set(config)
@@ -180,7 +184,7 @@ class StandbyConfig:
                 "(it is the replication count + 1)",
                 "remove one of the two",
             )
-        return StandbyConfig(factor > 1, max(1, factor - 1))
+        return StandbyConfig(factor > 1, max(1, factor - 1), factor > 1 and mixes)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from homeport.job_coordinator.grouper.factories import (
     task_name_grouper,
 )
 from homeport.job_coordinator.grouper.input_expansion import expanded
-from homeport.job_coordinator.grouper.mixed_standbys import on_backups, with_mixed_standbys
+from homeport.job_coordinator.grouper.mixed_standbys import Places, on_backups, with_mixed_standbys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.ssp_grouper import broadcast_partitions
 from homeport.job_coordinator.grouper.standby_models import with_standbys
@@ -40,6 +40,7 @@ from homeport.job_coordinator.model.job_model import (
 )
 
 _Answer = TypeVar("_Answer")
+_NOWHERE = Places({})
 
 
 def input_streams(config: Config) -> tuple[SystemStream, ...]:
@@ -56,6 +57,7 @@ def calculate_job_model(
     partition_counts: Mapping[SystemStream, int],
     before: PreviousAssignment,
     processor_ids: Sequence[ProcessorId] | None = None,
+    places: Places = _NOWHERE,
 ) -> JobModel:
     """Return the JobModel of this job.
 
@@ -64,10 +66,11 @@ def calculate_job_model(
         partition_counts: {stream: partitions} of at least ``input_streams(config)``.
         before: what was assigned last; ``NOTHING`` at a first start.
         processor_ids: the processors there are; None: "0" to ``job.container.count`` - 1.
+        places: the containers on YARN that run, or hold a host; of no use where none are mixed.
 
-    With hot standby the model has standby containers. Where processors were given, each has
-    standbys of other ones' tasks instead. A given processor also has its location. ``first_fault``
-    finds no fault in the model.
+    With hot standby the model has standby containers. Where processors were given, or containers
+    are mixed, each has standbys of other ones' tasks instead. A given processor also has its
+    location. ``first_fault`` finds no fault in the model.
 
     Source: COORD, job model; Samza 1.8, JobModelCalculator.
 
@@ -78,8 +81,11 @@ def calculate_job_model(
     broadcast = broadcast_partitions(config)
     partitions = _input_partitions(config, partition_counts, broadcast)
     tasks = _tasks(config, partitions, broadcast, before, ids)
-    make = _numbered_containers if processor_ids is None else _given_processors
-    model = JobModel(config, make(config, tasks, before, ids))
+    if processor_ids is None:
+        containers = _numbered_containers(config, tasks, before, ids, places)
+    else:
+        containers = _given_processors(config, tasks, before, ids)
+    model = JobModel(config, containers)
     fault = first_fault(model)
     if fault is not None:
         raise InvariantViolation(f"the groupers built a wrong JobModel: {fault}")
@@ -140,8 +146,13 @@ def _numbered_containers(
     tasks: Mapping[TaskName, TaskModel],
     before: PreviousAssignment,
     ids: tuple[ProcessorId, ...],
+    places: Places,
 ) -> dict[ProcessorId, ContainerModel]:
     containers, standby = _grouped(config, tasks, before, ids), StandbyConfig.of(config)
+    if standby.is_mixed:
+        there = {p: host for p, host in places.hosts.items() if p in containers}
+        places = replace(places.by(config), hosts=there)
+        return with_mixed_standbys(containers, places, before, standby.replication_count)
     return with_standbys(containers, standby.replication_count) if standby.enabled else containers
 
 
@@ -156,9 +167,8 @@ def _given_processors(
     containers = _grouped(config, tasks, known, ids)
     _check_processors(config, containers, ids)
     if standby.enabled:
-        locations = {p: hosts.get(p, Host(p)) for p in ids}
-        replicas = standby.replication_count
-        containers = with_mixed_standbys(containers, locations, before, replicas)
+        places = Places({p: hosts.get(p, Host(p)) for p in ids})
+        containers = with_mixed_standbys(containers, places, before, standby.replication_count)
     return {p: replace(c, location_id=hosts.get(p)) for p, c in containers.items()}
 
 
@@ -171,11 +181,12 @@ def _grouped(
     """Return the containers with their active tasks, in the grouper's order.
 
     Without host affinity the former assignment does not matter: no host keeps state to return to.
+    Where containers are mixed it does: standbys are elsewhere than their tasks.
     """
     job = JobConfig.of(config)
     hosts: Mapping[ProcessorId, Host] = {}
     locality: Mapping[TaskName, TaskLocality] = {}
-    if job.host_affinity_enabled:
+    if job.host_affinity_enabled or StandbyConfig.of(config).is_mixed:
         hosts = before.processor_hosts
         standbys = {name for own in before.standbys.values() for name in own}
         names = before.task_processors.keys() | (before.task_hosts.keys() - standbys)

@@ -1,4 +1,4 @@
-"""Standbys of standalone processors: each has active tasks, and standbys of other ones' tasks.
+"""Standbys of mixed processors: each has active tasks, and standbys of other ones' tasks.
 
 PURE. ``on_backups`` is called before the grouper of tasks: a task whose processor is gone counts as
 a task of a processor that has its standby. ``with_mixed_standbys`` is called after it: it adds the
@@ -9,6 +9,9 @@ location is left out. Within that, the sizes of processors (active and standby t
 most one wherever moves of standbys, single or in a chain, can bring that about. A standby moves for
 no other reason.
 
+A container on YARN may have no host for now. It keeps no standby. Its tasks keep those that they
+have, and get no further ones: these could take the only host that is left for it.
+
 Source: STANDBY, part 4.
 """
 
@@ -17,18 +20,51 @@ import itertools
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Self
 
+from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.standby_models import clash, standby_task
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
 
 _COMPARED = 8
+_NO_RACKS: Mapping[Host, str] = MappingProxyType({})
 _Replica = tuple[TaskName, TaskName]
 """(the active task, the standby's own name)"""
 _Moves = dict[ProcessorId, tuple[ProcessorId, _Replica] | None]
 """{to: (from, standby)}; None: where a chain of moves begins."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """The processors that may have standbys, each with its host or location.
+
+    Shapes: ``racks`` {host: its rack}, of hosts whose rack is known. ``racks_are_preferred``,
+    ``racks_are_apart``: as the allocator's settings have them, for tasks in place of containers.
+    """
+
+    hosts: Mapping[ProcessorId, Host]
+    racks: Mapping[Host, str] = field(default_factory=lambda: _NO_RACKS)
+    racks_are_preferred: bool = False
+    racks_are_apart: bool = False
+
+    def by(self, config: Config) -> Self:
+        """Return the places under the job's keys for racks."""
+        return replace(
+            self,
+            racks_are_preferred=keys.FAULT_DOMAINS_PREFERRED.read(config),
+            racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
+        )
+
+    def locations(self) -> dict[ProcessorId, Host]:
+        """Return {processor: the rack or host that has no task twice}."""
+        if not self.racks_are_apart:
+            return dict(self.hosts)
+        return {p: Host(self.racks.get(host, host)) for p, host in self.hosts.items()}
 
 
 # --- tasks that have lost their processor
@@ -78,6 +114,9 @@ class _Matching:
 
     def __post_init__(self) -> None:
         self._of: dict[ProcessorId, set[TaskName]] = {p: set() for p in self.room}
+        self._over: set[ProcessorId] = set()
+        self._closed: set[ProcessorId] = set()
+        """From these no path leads to room, now or later: no later path comes past them."""
 
     def run(self) -> dict[TaskName, ProcessorId]:
         for task in self.candidates:
@@ -89,36 +128,34 @@ class _Matching:
         queue: deque[ProcessorId] = deque()
 
         def reach(to: ProcessorId, source: ProcessorId | None, task: TaskName | None) -> None:
-            if to not in came:
+            if to not in came and to not in self._closed:
                 came[to] = (source, task)
                 queue.append(to)
 
         for candidate in self.candidates[first]:
             reach(candidate, None, first)
+        sees_over = False
         while queue:
             at = queue.popleft()
             if self._has_room(at):
                 self._move_along(at, came)
                 return
-            for further, task in self._moves(at):
-                reach(further, at, task)
+            for task in sorted(self._of[at]):
+                for candidate in self.candidates[task]:
+                    reach(candidate, at, task)
+            if self._may_grow(at) and not sees_over:
+                sees_over = True
+                for other in sorted(self._over):
+                    reach(other, at, None)  # it must give one up
+        self._closed.update(came)
 
-    def _moves(self, at: ProcessorId) -> Iterator[tuple[ProcessorId, TaskName | None]]:
-        """Yield where a task may go; with None, a processor that must give one up."""
-        for task in sorted(self._of[at]):
-            for candidate in self.candidates[task]:
-                yield candidate, task
-        if at in self.may_grow and len(self._of[at]) == self.room[at]:
-            for other in sorted(self._of):
-                if len(self._of[other]) > self.room[other]:
-                    yield other, None
+    def _may_grow(self, at: ProcessorId) -> bool:
+        return at in self.may_grow and len(self._of[at]) == self.room[at]
 
     def _has_room(self, at: ProcessorId) -> bool:
-        count = len(self._of[at])
-        if count < self.room[at]:
+        if len(self._of[at]) < self.room[at]:
             return True
-        used = sum(len(tasks) > self.room[p] for p, tasks in self._of.items())
-        return count == self.room[at] and at in self.may_grow and used < self.extras
+        return self._may_grow(at) and len(self._over) < self.extras
 
     def _move_along(
         self,
@@ -132,6 +169,10 @@ class _Matching:
                 if source is not None:
                     self._of[source].remove(task)
                 self._of[at].add(task)
+            for changed in (at, source):
+                if changed is not None:
+                    is_over = len(self._of[changed]) > self.room[changed]
+                    (self._over.add if is_over else self._over.discard)(changed)
             at = source
 
 
@@ -140,62 +181,129 @@ class _Matching:
 
 def with_mixed_standbys(
     active: Mapping[ProcessorId, ContainerModel],
-    locations: Mapping[ProcessorId, Host],
+    places: Places,
     before: PreviousAssignment,
     replicas: int,
 ) -> dict[ProcessorId, ContainerModel]:
     """Return the containers, each with its active tasks and with standbys of other ones' tasks.
 
     ``active``: the containers with their active tasks; processors without one may be left out.
-    ``locations``: the processors there are, each with its location. ``replicas``: standbys of each
-    task, as far as there are locations.
+    ``replicas``: standbys of each task, as far as there are locations.
 
     ConfigError: an active task has the name that a standby would get.
     """
     owners = {name: p for p, container in active.items() for name in container.tasks}
     tasks = {name: task for c in active.values() for name, task in c.tasks.items()}
-    dealing = _Dealing(owners, locations)
+    dealing = _Dealing(owners, places)
     ordered = sorted(tasks, key=lambda task: (owners[task], task))
-    made = [standby_task(tasks[name], number) for number in range(replicas) for name in ordered]
-    standbys: dict[_Replica, TaskModel] = {(s.state_of, s.task_name): s for s in made}
+    standbys: dict[_Replica, TaskModel] = {}
     rest = []
-    for replica in standbys:
-        was = before.standbys.get(replica[0], {}).get(replica[1])
-        if was is None or not dealing.keep(replica, was):
-            rest.append(replica)
+    for number in range(replicas):
+        for task in ordered:
+            standby = standby_task(tasks[task], number)
+            replica = task, standby.task_name
+            if standby.task_name in tasks:
+                raise clash("task", standby.task_name)
+            standbys[replica] = standby
+            was = before.standbys.get(task, {}).get(standby.task_name)
+            is_kept = was is not None and dealing.keep(replica, was)
+            if not is_kept and owners[task] in places.hosts:
+                rest.append(replica)
     dealing.deal(rest, before)
     dealing.level()
     containers = {}
-    for processor_id in sorted(locations):
+    for processor_id in sorted({*places.hosts, *active}):
         own = dict(active[processor_id].tasks) if processor_id in active else {}
-        for replica in dealing.of(processor_id):
-            if replica[1] in tasks:
-                raise clash("task", replica[1])
-            own[replica[1]] = standbys[replica]
-        if own:
+        own.update((replica[1], standbys[replica]) for replica in dealing.of(processor_id))
+        if own or processor_id in active:
             by_name = {name: own[name] for name in sorted(own)}
             containers[processor_id] = ContainerModel(processor_id, by_name)
     return containers
 
 
+class LeastLoaded:
+    """Processors by their load, the least first; of equal ones the one that waits longest.
+
+    Each location has its own order, so that those closed to a standby are passed over at once,
+    however many processors they have.
+    """
+
+    def __init__(
+        self,
+        processors: Iterable[ProcessorId],
+        load: Mapping[ProcessorId, int],
+        at: Mapping[ProcessorId, Host],
+    ) -> None:
+        self._load, self._at = load, at
+        self._number = itertools.count()
+        self._of: dict[Host, list[tuple[int, int, ProcessorId]]] = {}
+        for p in processors:
+            self._of.setdefault(at[p], []).append((load[p], next(self._number), p))
+        for own in self._of.values():
+            heapq.heapify(own)
+        self._first = [own[0] for own in self._of.values()]
+        heapq.heapify(self._first)
+
+    def take(self, closed: Collection[Host], most: int = 1) -> list[ProcessorId]:
+        """Take out the first ones, of equal load, elsewhere than at the locations ``closed``.
+
+        A load that has grown since, as by a standby that went to its files, is corrected first.
+        """
+        first, loads, places = self._first, self._load, self._at
+        passed, found = [], list[ProcessorId]()
+        while first and len(found) < most:
+            entry = first[0]
+            load, _, p = entry
+            own = self._of[places[p]]
+            if not own or own[0] != entry:
+                heapq.heappop(first)
+                continue
+            if found and load > loads[found[0]]:
+                break
+            heapq.heappop(first)
+            if load != loads[p]:
+                heapq.heapreplace(own, (loads[p], next(self._number), p))
+            elif places[p] in closed:
+                passed.append(entry)
+                continue
+            else:
+                found.append(heapq.heappop(own)[2])
+            if own:
+                heapq.heappush(first, own[0])
+        for entry in passed:
+            heapq.heappush(first, entry)
+        return found
+
+    def push(self, processor_id: ProcessorId) -> None:
+        """Put one back, behind others of its load."""
+        own = self._of[self._at[processor_id]]
+        entry = (self._load[processor_id], next(self._number), processor_id)
+        heapq.heappush(own, entry)
+        if own[0] == entry:
+            heapq.heappush(self._first, entry)
+
+
 class _Dealing:
     """Standbys on processors; ``owners`` {task: its processor}."""
 
-    def __init__(
-        self, owners: Mapping[TaskName, ProcessorId], locations: Mapping[ProcessorId, Host]
-    ) -> None:
+    def __init__(self, owners: Mapping[TaskName, ProcessorId], places: Places) -> None:
         self._owners = owners
-        self._at = locations
-        self._of: dict[ProcessorId, list[_Replica]] = {p: [] for p in sorted(locations)}
+        self._hosts = places.hosts
+        self._at = at = places.locations()
+        is_soft = places.racks_are_preferred and not places.racks_are_apart
+        self._racks = places.racks if is_soft else _NO_RACKS
+        self._of: dict[ProcessorId, list[_Replica]] = {p: [] for p in sorted(at)}
         self._load = Counter(dict.fromkeys(self._of, 0))
-        self._load.update(owners.values())
+        self._load.update(p for p in owners.values() if p in at)
         self._active = Counter(owners.values())
         self._near: defaultdict[ProcessorId, Counter[ProcessorId]] = defaultdict(Counter)
         """{processor: how many standbys each one has of its tasks}"""
-        self._taken = {task: {locations[p]} for task, p in owners.items()}
+        alone: dict[ProcessorId, tuple[Host, ...]] = {p: (place,) for p, place in at.items()}
+        self._taken = {task: alone.get(p, ()) for task, p in owners.items()}
+        """{task: the locations of its replicas}, few: tuples are small, and one serves many."""
 
     def of(self, processor_id: ProcessorId) -> list[_Replica]:
-        return self._of[processor_id]
+        return self._of.get(processor_id, [])
 
     def keep(self, replica: _Replica, at: ProcessorId) -> bool:
         if at not in self._at or self._at[at] in self._taken[replica[0]]:
@@ -214,21 +322,25 @@ class _Dealing:
         if not legal:
             return False
         load, active, near = self._load, self._active, self._near[owner]
+        has_racks = bool(self._racks)
 
-        def rank(p: ProcessorId) -> tuple[int, int, bool, ProcessorId]:
+        def rank(p: ProcessorId) -> tuple[int, bool, int, bool, ProcessorId]:
             # Behind the owner first, so that not all begin with the same one.
-            return (load[p], active.get(p, 0) + near.get(p, 0), p < owner, p)
+            expected = active.get(p, 0) + near.get(p, 0)
+            shares_rack = has_racks and self._shares_rack(replica, p)
+            return (load[p], shares_rack, expected, p < owner, p)
 
         self._add(replica, min(legal, key=rank))
         return True
 
     def deal(self, replicas: Sequence[_Replica], before: PreviousAssignment) -> None:
+        if not replicas:
+            return
         there: dict[Host, list[ProcessorId]] = {}
         for processor_id in self._of:
-            there.setdefault(self._at[processor_id], []).append(processor_id)
+            there.setdefault(self._hosts[processor_id], []).append(processor_id)
         share = -(-(self._load.total() + len(replicas)) // len(self._of))
-        heap = [(self._load[p], number, p) for number, p in enumerate(self._of)]
-        heapq.heapify(heap)
+        least = LeastLoaded(self._of, self._load, self._at)
         for replica in replicas:
             task, name = replica
             hosts = (before.task_hosts.get(name), before.task_hosts.get(task))
@@ -237,95 +349,110 @@ class _Dealing:
                 if near and self.put(replica, near):
                     break
             else:
-                self._deal_anywhere(replica, heap)
+                self._deal_anywhere(replica, least)
 
-    def _deal_anywhere(self, replica: _Replica, heap: list[tuple[int, int, ProcessorId]]) -> None:
-        """Give it to a processor with the least load; ``heap`` has each processor once.
+    def _deal_anywhere(self, replica: _Replica, least: LeastLoaded) -> None:
+        """Give it to a processor with the least load.
 
-        A few processors are compared, so that a large job does not take long. A load that has
-        grown since, as by a standby that went to its files, is corrected in ``heap`` first: else
-        processors that are still in it would be passed over, however free they are.
+        A few processors are compared, so that a large job does not take long.
         """
-        taken, loads, places = self._taken[replica[0]], self._load, self._at
-        seen: list[tuple[int, ProcessorId]] = []
-        legal: list[ProcessorId] = []
-        while heap and len(legal) < _COMPARED:
-            load, number, p = heap[0]
-            if load != loads[p]:
-                heapq.heapreplace(heap, (loads[p], number + len(places), p))
-                continue
-            if legal and load > loads[legal[0]]:
-                break
-            heapq.heappop(heap)
-            if places[p] not in taken:
-                legal.append(p)
-            seen.append((number, p))
+        legal = least.take(self._taken[replica[0]], _COMPARED)
         self.put(replica, legal)
-        for number, p in seen:
-            heapq.heappush(heap, (loads[p], number + len(places), p))
+        for p in legal:
+            least.push(p)
 
     def level(self) -> None:
-        while self._move_one() or self._move_chain():
+        while self._move_single() or self._move_chain():
             pass
 
-    def _move_one(self) -> bool:
-        by_load = sorted(self._of, key=lambda p: (self._load[p], p))
-        lowest = self._load[by_load[0]]
-        sources = [p for p in reversed(by_load) if self._load[p] - lowest > 1]
-        for source, target in itertools.product(sources, by_load):
-            if self._load[source] - self._load[target] > 1:
-                replica = next(self._movable(source, target), None)
-                if replica is not None:
-                    self._remove(replica, source)
-                    self._add(replica, target)
-                    return True
-        return False
+    def _move_single(self) -> bool:
+        """Move standbys from the largest processors to the smallest ones that may have them."""
+        least = LeastLoaded(self._of, self._load, self._at)
+        sources = [(-self._load[p], number, p) for number, p in enumerate(self._of) if self._of[p]]
+        heapq.heapify(sources)
+        has_moved = False
+        while sources:
+            _, number, source = heapq.heappop(sources)
+            for target in least.take(self._closed_to(source)):
+                if self._load[source] - self._load[target] > 1:
+                    self._move(self._movable(source, target)[0], source, target)
+                    has_moved = True
+                    if self._of[source]:
+                        heapq.heappush(sources, (-self._load[source], number, source))
+                least.push(target)
+        return has_moved
+
+    def _closed_to(self, source: ProcessorId) -> AbstractSet[Host]:
+        """Return the locations that may have none of the processor's standbys."""
+        taken = [self._taken[task] for task, _ in self._of[source]]
+        return set(taken[0]).intersection(*taken[1:]) - {self._at[source]}
 
     def _move_chain(self) -> bool:
-        most = max(self._load.values())
-        if most - min(self._load.values()) <= 1:
+        most = max(self._load.values(), default=0)
+        if most - min(self._load.values(), default=0) <= 1:
             return False
-        came: _Moves = {p: None for p in sorted(self._load) if self._load[p] == most}
+        came: _Moves = {p: None for p in self._of if self._load[p] == most}
+        there: dict[Host, list[ProcessorId]] = {}
+        for processor_id in self._of:
+            if processor_id not in came:
+                there.setdefault(self._at[processor_id], []).append(processor_id)
         todo = deque(came)
         while todo:
             at = todo.popleft()
             on_the_way = {replica[0] for _, replica, _ in _chain(came, at)}
-            for target in sorted(self._of.keys() - came.keys()):
+            for target in self._reached(at, there, on_the_way):
                 found = (r for r in self._movable(at, target) if r[0] not in on_the_way)
-                replica = next(found, None)
-                if replica is None:
-                    continue
-                came[target] = at, replica
+                came[target] = at, next(found)
                 if self._load[target] < most - 1:
                     for source, moved, to in _chain(came, target):
-                        self._remove(moved, source)
-                        self._add(moved, to)
+                        self._move(moved, source, to)
                     return True
                 todo.append(target)
         return False
 
-    def _movable(self, source: ProcessorId, target: ProcessorId) -> Iterator[_Replica]:
-        place, own = self._at[target], self._at[source]
+    def _reached(
+        self,
+        at: ProcessorId,
+        there: dict[Host, list[ProcessorId]],
+        on_the_way: AbstractSet[TaskName],
+    ) -> list[ProcessorId]:
+        """Take out of ``there``, sorted, the processors that may have one of the standbys."""
+        taken = [self._taken[task] for task, _ in self._of[at] if task not in on_the_way]
+        if not taken:
+            return []
+        closed = set(taken[0]).intersection(*taken[1:]) - {self._at[at]}
+        return sorted(p for place in there.keys() - closed for p in there.pop(place))
 
-        def order(replica: _Replica) -> tuple[int, int, _Replica]:
+    def _shares_rack(self, replica: _Replica, at: ProcessorId) -> bool:
+        rack = self._racks.get(self._hosts[at])
+        taken = self._taken[replica[0]] if rack else ()
+        return any(self._racks.get(other) == rack for other in taken if other != self._at[at])
+
+    def _movable(self, source: ProcessorId, target: ProcessorId) -> list[_Replica]:
+        """Return the standbys that may move, the best one first."""
+        place, own, near = self._at[target], self._at[source], self._near
+
+        def order(replica: _Replica) -> tuple[bool, int, int, _Replica]:
             owner = self._owners[replica[0]]
-            return (self._near[owner][target], -self._near[owner][source], replica)
+            shares_rack = self._shares_rack(replica, target)
+            return (shares_rack, near[owner][target], -near[owner][source], replica)
 
-        for replica in sorted(self._of[source], key=order):
-            if place == own or place not in self._taken[replica[0]]:
-                yield replica
+        found = (r for r in self._of[source] if place == own or place not in self._taken[r[0]])
+        return sorted(found, key=order)
 
     def _add(self, replica: _Replica, at: ProcessorId) -> None:
         self._of[at].append(replica)
         self._load[at] += 1
         self._near[self._owners[replica[0]]][at] += 1
-        self._taken[replica[0]].add(self._at[at])
+        self._taken[replica[0]] += (self._at[at],)
 
-    def _remove(self, replica: _Replica, at: ProcessorId) -> None:
-        self._of[at].remove(replica)
-        self._load[at] -= 1
-        self._near[self._owners[replica[0]]][at] -= 1
-        self._taken[replica[0]].discard(self._at[at])
+    def _move(self, replica: _Replica, source: ProcessorId, target: ProcessorId) -> None:
+        self._of[source].remove(replica)
+        self._load[source] -= 1
+        self._near[self._owners[replica[0]]][source] -= 1
+        taken, place = self._taken[replica[0]], self._at[source]
+        self._taken[replica[0]] = tuple(other for other in taken if other != place)
+        self._add(replica, target)
 
 
 def _chain(came: _Moves, at: ProcessorId) -> Iterator[tuple[ProcessorId, _Replica, ProcessorId]]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
-from homeport.job_coordinator.model.job_model import SystemStreamPartition
+from homeport.job_coordinator.model.job_model import JobModel, SystemStreamPartition, TaskMode
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -28,7 +28,8 @@ class PreviousAssignment:
     input partitions, broadcast ones included}; ``changelog_partitions`` {task: its changelog
     partition}, of tasks that are gone too; ``task_hosts`` {task: where it last ran};
     ``processor_hosts`` {processor: where it last ran, or runs}; ``standbys`` {task: {name of its
-    standby: the standalone processor that had that}}, where ``task_hosts`` has their names too.
+    standby: the processor that had that}} where processors are mixed, and
+    ``task_hosts`` has their names too.
 
     Source: HA-STANDALONE, "GrouperMetadata"; Samza 1.8, GrouperMetadata.
     """
@@ -45,3 +46,16 @@ class PreviousAssignment:
 
 NOTHING = PreviousAssignment()
 """Of a job that never ran."""
+
+
+def assigned_by(model: JobModel) -> PreviousAssignment:
+    """Return what a JobModel of mixed containers assigns: its active tasks, and its standbys."""
+    owners: dict[TaskName, ProcessorId] = {}
+    standbys: dict[TaskName, dict[TaskName, ProcessorId]] = {}
+    for processor_id, container in model.containers.items():
+        for name, task in container.tasks.items():
+            if task.task_mode is TaskMode.ACTIVE:
+                owners[name] = processor_id
+            else:
+                standbys.setdefault(task.state_of, {})[name] = processor_id
+    return PreviousAssignment(task_processors=owners, standbys=standbys)

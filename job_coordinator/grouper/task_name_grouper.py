@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
+from homeport.config.settings.sections import StandbyConfig
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 
@@ -146,9 +147,9 @@ class GroupByContainerCount(TaskNameGrouper):
         """See the base class; hosts do not matter here.
 
         What was before counts only when it is of exactly these tasks, and, where processors are
-        numbered from "0", when it was numbered so too. From or to a single container there is
-        nothing to keep apart, and the tasks are assigned from the start. The same processors keep
-        their tasks, however lopsided.
+        numbered from "0", when it was numbered so too; a mixed container may have had no task. From
+        or to a single container there is nothing to keep apart, and the tasks are assigned from the
+        start. The same processors keep their tasks, however lopsided.
 
         Moves, of T tasks on P processors afterwards, T = s P + r with r < P: sizes of an answer
         that is even within one are s + 1, r times, and s. A processor with t tasks before keeps at
@@ -163,11 +164,19 @@ class GroupByContainerCount(TaskNameGrouper):
         processors = list(processor_locality)
         _check_count(len(names), len(processors))
         previous = _previous_groups(names, task_locality)
-        if len(previous) <= 1 or len(processors) == 1 or not _comparable(previous, processors):
+        if len(previous) <= 1 or len(processors) == 1 or not self._comparable(previous, processors):
             return round_robin(names, processors)
         if previous.keys() == set(processors):
             return {p: tuple(previous[p]) for p in processors}
         return _balanced(previous, len(names), processors)
+
+    def _comparable(
+        self, previous: Collection[ProcessorId], processors: Collection[ProcessorId]
+    ) -> bool:
+        """Return whether processors' numbers had no gap before; other ids may change."""
+        if StandbyConfig.of(self.config).is_mixed:
+            return all(p.isdecimal() for p in previous)
+        return not _numbered(processors) or _numbered(previous)
 
 
 def _check_count(task_count: int, container_count: int) -> None:
@@ -191,11 +200,6 @@ def _previous_groups(
     for name in names:
         groups.setdefault(before[name], []).append(name)
     return groups
-
-
-def _comparable(previous: Collection[ProcessorId], processors: Collection[ProcessorId]) -> bool:
-    """Return whether processors' numbers had no gap before; other ids may change."""
-    return not _numbered(processors) or _numbered(previous)
 
 
 def _numbered(processors: Collection[ProcessorId]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.java_names import ALL_SSP_TO_SINGLE_TASK, GROUP_BY_PARTITION, Kind, short_name
-from homeport.config.settings.sections import TaskConfig
+from homeport.config.settings.sections import StandbyConfig, TaskConfig
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.grouper.ssp_grouper import broadcast_partitions
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
@@ -26,9 +26,10 @@ from homeport.job_coordinator.model.job_model import (
 def first_fault(model: JobModel) -> str | None:
     """Return one sentence about the first fault of ``model``, None where it has none.
 
-    What holds of a model without fault: there is a container, and each has a task; keys and names
-    agree; a task name occurs once; an active task has an input; an input partition belongs to one
-    active task, or, when it is for all, to all; active tasks do not share a changelog partition.
+    What holds of a model without fault: there is a container, and each has a task, but for mixed
+    ones; keys and names agree; a task name occurs once; an active task has an input; an input
+    partition belongs to one active task, or, when it is for all, to all; active tasks do not share
+    a changelog partition.
     A standby task has the inputs and the changelog partition of an active one, which is the one it
     names, and shares its container neither with that nor with another replica of that; a standby
     container has standbys of one active container's tasks only.
@@ -58,7 +59,10 @@ def uneven_inputs(config: Config, counts: Mapping[SystemStream, int]) -> str | N
 def _faults(model: JobModel) -> Iterator[str]:
     if not model.containers:
         yield "the job has no container"
+    may_be_empty = StandbyConfig.of(model.config).is_mixed
     for key in sorted(model.containers):
+        if not (may_be_empty or model.containers[key].tasks):
+            yield f"container {key!r} has no task"
         yield from _container_faults(key, model.containers[key])
     yield from _duplicate_task_names(model)
     active = [task for task in _tasks(model) if task.task_mode is TaskMode.ACTIVE]
@@ -85,8 +89,6 @@ def _tasks(model: JobModel) -> Iterator[TaskModel]:
 def _container_faults(key: ProcessorId, container: ContainerModel) -> Iterator[str]:
     if container.processor_id != key:
         yield f"the container listed as {key!r} says it is {container.processor_id!r}"
-    if not container.tasks:
-        yield f"container {key!r} has no task"
     for name in sorted(container.tasks):
         task = container.tasks[name]
         if task.task_name != name:

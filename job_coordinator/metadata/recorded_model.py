@@ -1,7 +1,7 @@
 """The JobModel in the coordinator stream: reads it from records, and makes the records of one."""
 
 from homeport.config.config import Config
-from homeport.config.settings.sections import TaskConfig
+from homeport.config.settings.sections import JobConfig, StandbyConfig, TaskConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
@@ -43,8 +43,11 @@ def recorded_model(stream: CoordinatorStream, config: Config) -> JobModel:
         tasks_of.setdefault(processor_id, {})[name] = TaskModel(
             name, ssps, changelogs.get(name, shared.get(ssps, 0)), modes.get(name, TaskMode.ACTIVE)
         )
+    if tasks_of and StandbyConfig.of(config).is_mixed:  # one without a task has no record
+        for number in range(JobConfig.of(config).container_count):
+            tasks_of.setdefault(ProcessorId(str(number)), {})
     containers = {p: ContainerModel(p, tasks_of[p]) for p in sorted(tasks_of)}
-    return JobModel(config, mirrored(containers))
+    return JobModel(config, mirrored(config, containers))
 
 
 def model_messages(

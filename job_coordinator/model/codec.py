@@ -63,11 +63,9 @@ def decode_job_model(data: bytes) -> JobModel:
         ProcessorId(id_): _read_container(as_object(container, f"container {id_!r}"))
         for id_, container in required_field(body, "containers", dict).items()
     }
-    config = required_field(body, "config", dict)
-    return JobModel(
-        Config({key: required_field(config, key, str) for key in config}),
-        mirrored(dict(sorted(containers.items()))),
-    )
+    fields = required_field(body, "config", dict)
+    config = Config({key: required_field(fields, key, str) for key in fields})
+    return JobModel(config, mirrored(config, dict(sorted(containers.items()))))
 
 
 def _container(container: ContainerModel) -> dict[str, Any]:
@@ -187,11 +185,12 @@ def encode_containers(model: JobModel) -> bytes:
 def encode_part(model: JobModel, processor_id: ProcessorId) -> bytes:
     """Return a processor's container as it stands between the braces of its part of the JobModel.
 
-    The part of a standby has its active container too: a reader recognises that one by what both
-    have in common.
+    The part of a container with standbys has the containers of their active tasks too: a reader
+    recognises these tasks by what both have in common.
     """
-    active = model.containers[processor_id].active_processor
-    ids = {processor_id, processor_id if active is None else active}
+    tasks = model.containers[processor_id].tasks.values()
+    actives = (task.active_task for task in tasks if task.active_task is not None)
+    ids = {processor_id, *(model.owners[name] for name in actives)}
     return b",".join(_member(id_, model.containers[id_]) for id_ in sorted(ids))
 
 

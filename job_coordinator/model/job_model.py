@@ -11,8 +11,10 @@ an id. Samza's JSON has no field for the active: there it follows from what a st
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.config.system_stream import SystemStream
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 
@@ -120,6 +122,16 @@ class JobModel:
             default=0,
         )
 
+    @cached_property
+    def owners(self) -> Mapping[TaskName, ProcessorId]:
+        """The container of each task that processes input."""
+        return {
+            name: p
+            for p, container in self.containers.items()
+            for name, task in container.tasks.items()
+            if task.task_mode is TaskMode.ACTIVE
+        }
+
     def active_tasks(self) -> dict[TaskName, TaskModel]:
         """Return {name: task} of all tasks that process input."""
         return {
@@ -148,19 +160,24 @@ def counts_of(partitions: Iterable[SystemStreamPartition]) -> dict[tuple[str, st
     return counts
 
 
-def mirrored(containers: Mapping[ProcessorId, ContainerModel]) -> dict[ProcessorId, ContainerModel]:
+def mirrored(
+    config: Config, containers: Mapping[ProcessorId, ContainerModel]
+) -> dict[ProcessorId, ContainerModel]:
     """Return the containers with ``active_task`` and ``active_processor`` filled in.
 
     A standby task belongs to the active task with its changelog partition and its inputs. A
-    container that has standby tasks only, all of one container's tasks, belongs to that one.
+    container that has standby tasks only, all of one container's tasks, belongs to that one, if
+    ``config`` does not mix roles: there it only has no active task now.
     """
+    is_mixed = keys.JOB_CONTAINER_MIXED_ROLES.read(config)
     actives = {
         task.mirror: (task.task_name, processor_id)
         for processor_id, container in containers.items()
         for task in container.tasks.values()
         if task.task_mode is TaskMode.ACTIVE
     }
-    return {p: _mirrored(container, actives) for p, container in containers.items()}
+    found = {p: _mirrored(container, actives) for p, container in containers.items()}
+    return {p: replace(c, active_processor=None) for p, c in found.items()} if is_mixed else found
 
 
 def _mirrored(

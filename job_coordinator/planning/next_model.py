@@ -8,10 +8,11 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.one_time_configuration import require_same_tasks
-from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
+from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment, assigned_by
 from homeport.job_coordinator.kafka.changelog_topics import ChangelogTopics
 from homeport.job_coordinator.kafka.checkpoint_topic import CheckpointTopic
 from homeport.job_coordinator.kafka.output_topics import create_outputs
@@ -21,6 +22,8 @@ from homeport.job_coordinator.kafka.repartition_topics import (
     with_repartitions,
 )
 from homeport.job_coordinator.kafka.topics import StreamMetadataCache
+from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
     LocalityManager,
@@ -28,7 +31,7 @@ from homeport.job_coordinator.metadata.task_assignment import (
     TaskModeManager,
     TaskPartitionManager,
 )
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream, TaskMode
 
 _LOG = logging.getLogger(__name__)
@@ -37,8 +40,8 @@ _LOG = logging.getLogger(__name__)
 def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
     """Return the last assignment by the stream's records, as of its last catch-up.
 
-    Standby tasks are left out: they follow from the active ones. A task without a mode is active
-    (reference, section 3.7).
+    Standby tasks of standby containers are left out: they follow from the active ones. A task
+    without a mode is active (reference, section 3.7).
 
     WireError: a task's changelog partition cannot be read.
     """
@@ -50,9 +53,16 @@ def previous_assignment(stream: CoordinatorStream) -> PreviousAssignment:
         task_processors={task: p for task, p in owners.items() if task not in standby},
         task_partitions={t: ssps for t, ssps in inputs.read_inputs().items() if t not in standby},
         changelog_partitions=ChangelogPartitionManager(stream).read(),
+        standbys=_mixed_standbys(stream) if standby else {},
         task_hosts=locality.read_tasks(),
         processor_hosts=locality.read_processors(),
     )
+
+
+def _mixed_standbys(stream: CoordinatorStream) -> Mapping[TaskName, Mapping[TaskName, ProcessorId]]:
+    config = ConfigManager(stream).read()
+    is_mixed = keys.JOB_CONTAINER_MIXED_ROLES.read(config)
+    return assigned_by(recorded_model(stream, config)).standbys if is_mixed else {}
 
 
 def counts_now(config: Config, *, is_reset: bool = False) -> Mapping[SystemStream, int]:

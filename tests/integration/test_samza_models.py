@@ -46,7 +46,21 @@ _CONTAINERS = (
     _container("0-0", _task("Standby-Partition 0-0", 0, TaskMode.STANDBY, "my-topic.v1", "to all")),
     _container("prozessor-ä.1 b", _task(_ODD, 12, TaskMode.ACTIVE, _ODD)),
 )
-_MODEL = JobModel(Config({"job.name": _ODD}), mirrored({c.processor_id: c for c in _CONTAINERS}))
+_MIXED = (
+    _container("0", _task("a", 0, TaskMode.ACTIVE, "t"), _task("a 2", 2, TaskMode.ACTIVE, "u")),
+    _container("1", _task("Standby-a-0", 0, TaskMode.STANDBY, "t")),
+    _container("2"),
+    _container("3", _task("b", 1, TaskMode.ACTIVE, "v"), _task("s", 2, TaskMode.STANDBY, "u")),
+)
+
+
+def _model(*containers: ContainerModel, **keys: str) -> JobModel:
+    config = Config({"job.name": _ODD, **keys})
+    return JobModel(config, mirrored(config, {c.processor_id: c for c in containers}))
+
+
+_MODEL = _model(*_CONTAINERS)
+_MIXED_MODEL = _model(*_MIXED, **{"job.container.mixed-roles": "true"})
 
 
 def _sorted_inputs(text: str) -> str:
@@ -58,12 +72,16 @@ def _sorted_inputs(text: str) -> str:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
-def test_a_job_model_survives_samza_byte_for_byte(samza: SamzaPeer) -> None:
-    """G26: our bytes, read by Samza and written again, are our bytes, and read as our model."""
-    ours = encode_job_model(_MODEL, mask_secrets=False).decode()
+@pytest.mark.parametrize("model", [_MODEL, _MIXED_MODEL], ids=["one role", "mixed roles"])
+def test_a_job_model_survives_samza_byte_for_byte(samza: SamzaPeer, model: JobModel) -> None:
+    """G26: our bytes, read by Samza and written again, are our bytes, and read as our model.
+
+    Mixed containers may have both modes, standby tasks alone, or no task.
+    """
+    ours = encode_job_model(model, mask_secrets=False).decode()
     theirs = samza.ask("job-model", ours)
     assert _sorted_inputs(theirs) == ours
-    assert decode_job_model(theirs.encode()) == _MODEL
+    assert decode_job_model(theirs.encode()) == model
 
 
 def test_old_job_models_read_alike(samza: SamzaPeer) -> None:

@@ -25,6 +25,7 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.job_coordinator.client_files import token_folder
 from homeport.job_coordinator.grouper.factories import has_own_grouper
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.neighbour_share import neighbour_share
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.grouper.validation import uneven_inputs
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -60,9 +61,10 @@ def check_job_model(
 ) -> JobModel | None:
     """Return the JobModel that a new job gets of the inputs as they are now.
 
-    Warns of inputs that tasks cannot join. ``is_reset``: as of ``counts_now``. None: the job's own
-    grouper makes it, which is in its package; ``check_own_groupers`` checks that. ConfigError: no
-    model can be made, for instance of more containers than tasks.
+    Warns of inputs that tasks cannot join, and notes what a lost host gives mixed containers to
+    bear. ``is_reset``: as of ``counts_now``. None: the job's own grouper makes it, which is in its
+    package; ``check_own_groupers`` checks that. ConfigError: no model can be made, for instance of
+    more containers than tasks.
     """
     if has_own_grouper(config):
         return None
@@ -71,7 +73,11 @@ def check_job_model(
     if uneven is not None:
         say(f"warning: {uneven}")
     # The earlier assignment decides the owner of each task, not whether a model is possible.
-    return calculate_job_model(config, counts, NOTHING)
+    model = calculate_job_model(config, counts, NOTHING)
+    share = neighbour_share(model)
+    if share is not None:
+        say(f"{_NOTE}{share}")
+    return model
 
 
 def check_token_folder(environment: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 
 from homeport.config.config import Config
-from homeport.job_coordinator.grouper.mixed_standbys import on_backups, with_mixed_standbys
+from homeport.job_coordinator.grouper.mixed_standbys import Places, on_backups, with_mixed_standbys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.task_name_grouper import GroupByContainerIds, TaskLocality
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -90,7 +90,7 @@ def _grouped(
     known = {t: TaskLocality(p, moved.task_hosts.get(t)) for t, p in moved.task_processors.items()}
     found = GroupByContainerIds(Config({})).group(tuple(models.values()), known, dict(places))
     active = {p: ContainerModel(p, {t: models[t] for t in sorted(ts)}) for p, ts in found.items()}
-    mixed = with_mixed_standbys(active, places, before, replicas)
+    mixed = with_mixed_standbys(active, Places(places), before, replicas)
     return JobModel(Config({}), mixed)
 
 

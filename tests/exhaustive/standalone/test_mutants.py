@@ -303,9 +303,9 @@ def put_a_standby_beside_its_task(patch: Patch) -> None:
     def blind(
         dealing: mixed_standbys._Dealing,
         owners: Mapping[TaskName, ProcessorId],
-        locations: Mapping[ProcessorId, Host],
+        places: mixed_standbys.Places,
     ) -> None:
-        original(dealing, owners, {p: Host(p) for p in locations})
+        original(dealing, owners, mixed_standbys.Places({p: Host(p) for p in places.hosts}))
 
     patch.setattr(mixed_standbys._Dealing, "__init__", blind)
     patch.setattr(plan, "check_standbys", lambda *_: None)

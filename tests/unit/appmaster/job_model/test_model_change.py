@@ -21,9 +21,12 @@ from homeport.config.errors import ConfigError, UnavailableError
 from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
-from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.grouper.mixed_standbys import Places
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING, assigned_by
+from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.metadata.topics import InputTopicManager
-from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.planning import next_model
 from homeport.job_coordinator.planning.input_watch import InputsSeen
@@ -363,3 +366,100 @@ def test_pending_keys_are_reported_beside_a_fault() -> None:
     configuration.refused(stream, ConfigError(COUNT, "50", "too many", "less"))
     assert configuration.wanted(stream) is None
     assert [p.key for p in configuration.pending] == [MEMORY]
+
+
+# --- mixed containers
+
+
+MIXES = {**STORE, COUNT: "3", "job.container.mixed-roles": "true", "job.hotstandby.enabled": "true"}
+HOSTS = {ProcessorId(p): Host(host) for p, host in (("0", "a"), ("1", "b"), ("2", "c"))}
+
+
+class Mixed(Attempt):
+    """Six tasks in three mixed containers, which run."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, FILE.merged(MIXES))
+        config = FILE.merged(MIXES)
+        self.stream.write([wire.set_config(key, value) for key, value in config.items()])
+        self.stream.catch_up()
+        self.places = Places(HOSTS)
+        self.planner = ModelPlanner(
+            self.stream, self.job_models, self._counts, self._create_topics, lambda: self.places
+        )
+        self.take(self.planner.failed_over([]).model)
+
+    def take(self, model: JobModel) -> None:
+        """Publish it, and have it in force."""
+        publication.publish(model, self.stream, lambda host: host)
+        self.job_models.enter(self.job_models.version + 1, model)
+
+
+def test_the_planner_deals_standbys_to_where_containers_run(tmp_path: Path) -> None:
+    """That changes no container. The records give the same model, and the same assignment."""
+    mixed = Mixed(tmp_path)
+    model = mixed.job_models.model
+    bare = mixed.planner.failed_over([])
+    assert (bare.lost, bare.unbacked) == (0, 0)
+    assert bare.model == model
+    assert len(names(model)) == 8
+    assert changed_containers(calculate_job_model(model.config, mixed.counts, NOTHING), model) == {}
+    assert recorded_model(mixed.stream, model.config) == model
+    known, assigned = next_model.previous_assignment(mixed.stream), assigned_by(model)
+    assert (known.task_processors, known.standbys) == (assigned.task_processors, assigned.standbys)
+    again = mixed.planner.reconfigured(model.config.merged({"task.window.ms": "5"}))
+    assert again.containers == model.containers
+
+
+def test_a_failover_is_a_change_of_the_planners_model(tmp_path: Path) -> None:
+    """Kafka need not answer; a container without a task is a part of the recorded model."""
+    mixed = Mixed(tmp_path)
+    before, mixed.is_away = mixed.job_models.model, True
+    found = mixed.planner.failed_over([P2])
+    assert (found.lost, found.unbacked) == (1, 0)
+    changed = changed_containers(before, found.model)
+    assert changed[P2]["after"] == {}
+    (task,) = changed[P2]["before"]
+    (taker,) = changed.keys() - {P2}
+    assert changed[taker]["after"].keys() - changed[taker]["before"].keys() == {task}
+    mixed.take(found.model)
+    assert recorded_model(mixed.stream, before.config) == found.model
+
+
+def test_a_new_attempt_goes_on_with_the_model_of_the_failover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until a user orders a change: then the empty container gets its share."""
+    mixed = Mixed(tmp_path)
+    made = []
+    monkeypatch.setattr(next_model, "create_topics", lambda model, *_, **__: made.append(model))
+    monkeypatch.setattr(next_model, "counts_now", lambda *_: mixed.counts)
+    monkeypatch.setattr(
+        next_model,
+        "next_model",
+        lambda config, _, before, *__, **___: calculate_job_model(config, mixed.counts, before),
+    )
+    found = mixed.planner.failed_over([P2]).model
+    mixed.take(found)
+    assert first_model(Submitted(found.config, found.config), mixed.stream) == found
+    assert made == [found]
+    mixed.stream.write([wire.set_config("task.window.ms", "7")])
+    mixed.stream.catch_up()
+    other = first_model(Submitted(found.config, found.config), mixed.stream)
+    assert other.owners != found.owners
+    assert {c for t, c in other.owners.items() if found.owners[t] != c} == {P2}
+
+
+def test_the_planner_knows_where_files_are(tmp_path: Path) -> None:
+    """A standby goes to the host where its task last ran, if there is room."""
+    mixed = Mixed(tmp_path)
+    bare = calculate_job_model(FILE.merged(MIXES), mixed.counts, NOTHING)
+    mixed.take(bare)
+    for task in bare.owners:
+        place = HOSTS[P2] if bare.owners[task] != P2 else HOSTS[ProcessorId("0")]
+        records = LocalityManager.messages(bare.owners[task], [task], place, 1)
+        mixed.stream.write(records[:1])
+    mixed.stream.catch_up()
+    model = mixed.planner.failed_over([]).model
+    kept = [t for t in model.containers[P2].tasks.values() if t.active_task is not None]
+    assert len(kept) == 2

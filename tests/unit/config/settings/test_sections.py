@@ -301,6 +301,12 @@ def test_hot_standby_is_read_in_both_words() -> None:
     assert not StandbyConfig.of(off).enabled
     both = samza.merged({"job.hotstandby.enabled": "true", "job.hotstandby.replicationcount": "2"})
     assert StandbyConfig.of(both) == StandbyConfig(enabled=True, replication_count=2)
+    mixed = {"job.container.mixed-roles": "true"}
+    for config in (both, samza, _config(**{"job.hotstandby.enabled": "true"})):
+        assert not StandbyConfig.of(config).is_mixed
+        assert StandbyConfig.of(config.merged(mixed)).is_mixed
+    assert not StandbyConfig.of(off.merged(mixed)).is_mixed
+    assert not StandbyConfig.of(_config(**mixed)).is_mixed
     with pytest.raises(ConfigError, match="say something else"):
         StandbyConfig.of(both.merged({"job.hotstandby.replicationcount": "1"}))
 

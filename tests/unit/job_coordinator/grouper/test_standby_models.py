@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import pytest
+from backup_choices import most_backed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -253,26 +254,6 @@ def test_a_larger_size_passes_on_where_that_makes_room() -> None:
     assert after.task_processors == {"a": q, "b": r, "c": p, "d": p}
 
 
-def _best(
-    lost: list[TaskName],
-    of: Mapping[TaskName, list[ProcessorId]],
-    kept: Counter[ProcessorId],
-    processors: list[ProcessorId],
-    tasks: int,
-) -> int:
-    """The most that any choice can place: all choices are tried."""
-    share, larger = divmod(tasks, min(len(processors), tasks))
-    best = 0
-    for choice in itertools.product(*([None, *of[t]] for t in lost)):
-        load = Counter(kept)
-        load.update(c for c in choice if c is not None)
-        over = [p for p in processors if load[p] > share]
-        grew = [p for p in over if load[p] > kept[p]]
-        if all(load[p] <= share + 1 for p in grew) and (not grew or len(over) <= larger):
-            best = max(best, sum(c is not None for c in choice))
-    return best
-
-
 @settings(max_examples=150)
 @given(st.data())
 def test_no_choice_of_standbys_places_more(data: st.DataObject) -> None:
@@ -295,7 +276,7 @@ def test_no_choice_of_standbys_places_more(data: st.DataObject) -> None:
     assert all(after.task_processors[n] in standbys[n].values() for n in placed)
     kept = Counter(p for p in owners.values() if p != gone)
     of = {n: sorted(set(standbys[n].values())) for n in lost}
-    assert len(placed) == _best(lost, of, kept, processors, len(names))
+    assert len(placed) == most_backed(lost, of, kept, processors, len(names))
 
 
 def test_sizes_become_even_by_a_chain_where_no_single_move_helps() -> None:
