@@ -13,7 +13,8 @@ from check_history.reading import Event
 Tasks = Mapping[str, frozenset[str]]
 """{processor: its tasks}."""
 
-_PUBLISHED, _LET_GO = "model published", "let go"
+_PUBLISHED = "model published"
+_OF_THE_OLD = (("ordered to let go", ("stop-ordered",)), ("let go", ("let-go", "child-stopped")))
 _OF_THE_NEW = (
     ("permitted", "permit-granted"),
     ("process started", "child-started"),
@@ -22,8 +23,7 @@ _OF_THE_NEW = (
     ("started", "started"),
     ("first commit", "transaction-committed"),
 )
-STEPS = (_PUBLISHED, _LET_GO, *(step for step, _ in _OF_THE_NEW))
-_LETS_GO = ("let-go", "child-stopped")
+STEPS = (_PUBLISHED, *(step for step, _ in (*_OF_THE_OLD, *_OF_THE_NEW)))
 
 
 @dataclass(frozen=True)
@@ -58,29 +58,36 @@ def begun(events: Sequence[Event], written_ms: float, before: Side, after: Side)
     found = []
     for processor, epoch in sorted(after.epochs.items()):
         if before.epochs.get(processor) != epoch:
-            ends = _ends(later, processor, before, after)
-            found.append(_begun(later, written_ms, (processor, epoch), ends))
+            own = after.tasks[processor]
+            owners = {p: before.epochs.get(p) for p, tasks in before.tasks.items() if tasks & own}
+            found.append(_begun(later, written_ms, (processor, epoch), owners))
     return found
 
 
-def _ends(later: Iterable[Event], processor: str, before: Side, after: Side) -> list[int]:
-    """When the earlier owners of its tasks let go."""
-    own = after.tasks[processor]
-    owners = {p for p, tasks in before.tasks.items() if tasks & own}
+def _last_of_firsts(
+    later: Iterable[Event], names: Sequence[str], owners: Mapping[str, int | None]
+) -> int | None:
+    """When the last of these incarnations had its first event of a name."""
     first: dict[str, int] = {}
     for event in later:
         owner = event.processor_id
-        if event.name in _LETS_GO and owner in owners and event.epoch == before.epochs.get(owner):
+        if owner is None or event.name not in names:
+            continue
+        if owner in owners and event.epoch == owners[owner]:
             first.setdefault(owner, event.wall_ms)
-    return list(first.values())
+    return max(first.values(), default=None)
 
 
 def _begun(
-    later: Sequence[Event], written_ms: float, incarnation: tuple[str, int], ends: Sequence[int]
+    later: Sequence[Event],
+    written_ms: float,
+    incarnation: tuple[str, int],
+    owners: Mapping[str, int | None],
 ) -> Begun:
     own = [event for event in later if (event.processor_id, event.epoch) == incarnation]
     at = {_PUBLISHED: min((e.wall_ms for e in later if is_published(e)), default=None)}
-    at[_LET_GO] = max(ends, default=None)
+    for step, names in _OF_THE_OLD:
+        at[step] = _last_of_firsts(later, names, owners)
     for step, name in _OF_THE_NEW:
         times = [event.wall_ms for event in own if event.name == name]
         last = max if step == "restored" else min

@@ -77,7 +77,9 @@ _HISTORY = [
         (900, "decision", None, None, "JobModelPublished version 1"),
         (950, "child-stopped", "0", 1, ""),
         (1200, "decision", None, None, "JobModelPublished version 2"),
+        (1250, "stop-ordered", "2", 1, ""),
         (1300, "child-stopped", "2", 1, ""),
+        (1400, "stop-ordered", "0", 1, ""),
         (1500, "child-stopped", "0", 1, ""),
         (1600, "child-stopped", "1", 1, ""),
         (1450, "permit-granted", "3", 1, ""),
@@ -101,7 +103,7 @@ def test_the_time_of_a_change_goes_into_steps() -> None:
     after = Side({"1": 1, "3": 1}, _MORE)
     (found,) = begun(_HISTORY, 1000, before, after)
     assert (found.processor_id, found.seconds) == ("3", {"spark": 0.5})
-    taken = dict(zip(STEPS, (0.2, 0.3, 0, 0.5, 0.1, 0.5, 0.1, 0.3), strict=True))
+    taken = dict(zip(STEPS, (0.2, 0.2, 0.1, 0, 0.5, 0.1, 0.5, 0.1, 0.3), strict=True))
     assert found.steps_s == taken
     assert round(found.total_s, 6) == 2
 
@@ -128,7 +130,7 @@ def test_a_change_becomes_figures_beside_their_targets() -> None:
     assert rows["longest pause of tasks that move"].reached is False
     assert "longest pause of tasks of other containers" not in rows
     assert rows["processes restarted of containers that stay"].reached is True
-    assert rows["new containers: key written to first commit"].value == "2 s (2 to 2)"
+    assert rows["new containers: key written to first commit"].value == "2.25 s (2.25 to 2.25)"
     assert rows["of the start: spark"].value == "0.5 s (0.5 to 0.5)"
     assert "of the start: fence" not in rows
     rows = {row.what.strip(): row for row in rows_of(_change(0.5, lives=False))}
