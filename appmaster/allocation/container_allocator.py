@@ -286,6 +286,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
             container,
             epoch=incarnation.epoch,
             has_gained=False,
+            keeps_process=False,
             model_version=version,
             fence=fence,
             unfenced=(*container.unfenced, Predecessor(incarnation)),
@@ -350,14 +351,14 @@ def note_stop(draft: Draft, incarnation: Incarnation) -> None:
 def adopt(draft: Draft, container: ContainerState, launcher: ResourceState) -> None:
     """Adopt the container on the launcher where it runs, with its epoch; cancel its request.
 
-    Stop it if a model has overtaken it, or if another of its group runs on the same host.
+    Stop it if it is retired, or if another of its group runs on the same host.
     """
     draft.resources[launcher.resource_id] = launcher
     is_served = container.request_id == launcher.request_id
     container = draft.change(draft.end_request(container, is_served=is_served))
     draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     container = standbys.found_running(draft, container, launcher.host)
-    is_to_stop = container.is_overtaken or any(
+    is_to_stop = container.is_retired or any(
         separation.held_host(draft, other) == launcher.host
         for other in separation.others(draft, container)
     )

@@ -35,6 +35,7 @@ from typing import Any
 
 from homeport.appmaster.allocation import (
     capacity,
+    cooperative_change,
     early_requests,
     exclusion,
     model_change,
@@ -64,6 +65,7 @@ from homeport.appmaster.allocation.job_state.state import (
     Failure,
     FailureKind,
     JobPhase,
+    Preparation,
     ResourceState,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
@@ -73,6 +75,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     Instruction,
     JobResult,
     PermitContainer,
+    PrepareProcess,
     Record,
     ReleaseResource,
     StopContainer,
@@ -136,6 +139,7 @@ def _conclude(draft: Draft) -> None:
     begin_if_due(draft)
     if draft.phase is not JobPhase.ACTIVE:
         exclusion.forget_all(draft)
+    cooperative_change.settle(draft)
     placement.settle(draft)
     if draft.phase is JobPhase.ACTIVE and is_complete:
         standbys.settle(draft)
@@ -207,6 +211,8 @@ def _on_timer_fired(draft: Draft, event: events.TimerFired) -> None:
             warm_moves.wait_for_no_spark(draft, timer.key)
         case TimerKind.SILENCE | TimerKind.EXCLUSION:
             exclusion.time_is_over(draft, timer.kind, timer.key)
+        case TimerKind.PREPARATION:
+            cooperative_change.time_is_over(draft, timer.key)
         case TimerKind.COMMAND:
             unfinished.time_is_over(draft, timer.key)
         case TimerKind.TOO_SMALL:
@@ -292,6 +298,8 @@ def _answer_holder(draft: Draft, launcher: ResourceState, holder: ContainerState
     if holder.phase is ContainerPhase.ASSIGNED:
         if allocator.may_be_permitted(draft, holder):
             allocator.permit(draft, holder, launcher)
+        elif holder.preparation is Preparation.ORDERED:
+            draft.instruct(PrepareProcess(launcher.resource_id, holder.processor_id))
     elif holder.phase is ContainerPhase.STOPPING:
         order_stop(draft, holder)
     else:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from homeport.appmaster.allocation import host_search, separation
+from homeport.appmaster.allocation import cooperative_change, host_search, separation
 from homeport.appmaster.allocation.capacity import TOO_SMALL, is_hopeless
 from homeport.appmaster.allocation.commands import warm_moves
 from homeport.appmaster.allocation.commands.unfinished import limited
@@ -26,7 +26,6 @@ from homeport.appmaster.allocation.job_state.state import (
     LIVE,
     TERMINAL,
     WAITING,
-    WORKING,
     AllocatorState,
     ContainerPhase,
     Containers,
@@ -35,6 +34,7 @@ from homeport.appmaster.allocation.job_state.state import (
     EarlyRequest,
     EarlyRequests,
     JobPhase,
+    Preparation,
     ResourceState,
 )
 from homeport.appmaster.allocation.protocol.events import Timer, TimerKind, named
@@ -114,6 +114,7 @@ def _of_state(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[
     draft = _read(state)
     yield from _of_containers(rows)
     yield from _of_overtaken(state, rows)
+    yield from _of_change(draft)
     yield from _of_sharing(state, rows, hosts)
     yield from _of_groups(draft, rows.containers)
     yield from _of_job(state)
@@ -138,6 +139,9 @@ def _of_containers(rows: _Rows) -> Iterator[str]:
         name = f"processor {container.processor_id}"
         if (container.phase in _HOLDING) != (container.resource_id is not None):
             yield f"{name} holds a resource exactly when assigned, starting, running or stopping"
+        is_preparing = container.preparation is not Preparation.NONE
+        if is_preparing and container.phase is not ContainerPhase.ASSIGNED:
+            yield f"the launcher of {name} prepares a process only before its permit"
         if (container.phase in ASKING) != (container.request_id is not None):
             yield f"{name} has a request exactly when requested or allocated"
         if container.requested_host is not None and container.phase not in ASKING | {
@@ -160,14 +164,22 @@ def _of_overtaken(state: AllocatorState, rows: _Rows) -> Iterator[str]:
         name = f"processor {container.processor_id}"
         if container.is_retired and container.phase is not ContainerPhase.STOPPING:
             yield f"retired {name} is there only until it has stopped"
-        if container.phase in WORKING and container.is_overtaken:
-            yield f"{name}, which a model has overtaken, stops"
+        if container.phase is ContainerPhase.STARTING and container.is_overtaken:
+            yield f"{name}, which a model has overtaken, does not start"
         for incarnation in (predecessor.incarnation for predecessor in container.unfenced):
             owner = state.container(incarnation.processor_id)
             if owner is None or owner is container or owner.incarnation != incarnation:
                 continue
             if owner.phase in LIVE and not owner.is_overtaken:
                 yield f"{named(incarnation)} is well and will not be fenced"
+
+
+def _of_change(draft: Draft) -> Iterator[str]:
+    if draft.phase is not JobPhase.ACTIVE:
+        return
+    for container in draft.containers.rows(Containers.DUE, value=True):
+        if cooperative_change.awaited_by(draft, container) is None:
+            yield f"processor {container.processor_id} lets go as nothing else is waited for"
 
 
 def _of_sharing(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
@@ -342,6 +354,8 @@ def _timers_needed(state: AllocatorState, rows: _Rows) -> frozenset[Timer]:
             needed.add(Timer(TimerKind.RETRY_DELAY, container.processor_id))
         if container.phase is ContainerPhase.FAILING_OVER:
             needed.add(Timer(TimerKind.STANDBY_STOP, container.processor_id))
+        if container.preparation is Preparation.ORDERED:
+            needed.add(Timer(TimerKind.PREPARATION, container.processor_id))
         is_on_its_way = container.phase not in TERMINAL and state.phase is JobPhase.ACTIVE
         if container.failures and is_on_its_way:
             needed.add(Timer(TimerKind.RETRY_WINDOW, container.processor_id))

@@ -116,4 +116,5 @@ def order_stop(draft: Draft, container: ContainerState) -> None:
     """Order what the container's launcher runs to stop."""
     if container.resource_id is None:
         raise InvariantViolation(f"{named(container.incarnation)} runs without a resource")
-    draft.instruct(StopContainer(container.resource_id, container.incarnation))
+    keeps, own = container.keeps_process, container.incarnation
+    draft.instruct(StopContainer(container.resource_id, own, keeps))

@@ -1,11 +1,12 @@
 """A JobModel is published: the first of a job, a change, or the one that a new driver finds.
 
 PURE. A new version *overtakes* a container if it changes its tasks, inputs or changelog partitions,
-or a key that only a start reads. Such a container stops, with evidence, and starts again on its
-launcher. A container that the version does not have is *retired*: it stops, and its launcher is
-free. No other container is touched. A successor may request a resource and hold a launcher
-meanwhile, but its permit waits until all former owners of its tasks have stopped
-(``container_allocator.may_be_permitted``). Source: safety I1, I2.
+or a key that only a start reads. Such a container works on until the next owners of its tasks are
+ready (``cooperative_change``); then it stops, with evidence, and begins again on its launcher, in
+its process unless the start of one reads a changed key. A container that the version does not have
+is *retired*: it stops, and its launcher is free. No other container is touched. A successor may
+request a resource and hold a launcher meanwhile, but its permit waits until all former owners of
+its tasks have stopped (``container_allocator.may_be_permitted``). Source: safety I1, I2.
 
 Decisions.
 
@@ -23,9 +24,8 @@ from dataclasses import replace
 from immutables import Map
 
 from homeport.appmaster.allocation import container_allocator as allocator
-from homeport.appmaster.allocation import separation
+from homeport.appmaster.allocation import cooperative_change, separation
 from homeport.appmaster.allocation import standby_container_manager as standbys
-from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
     LIVE,
@@ -158,10 +158,12 @@ def _go_on(
     is_overtaken = container.is_overtaken or floor > container.epoch
     if container.phase in LIVE and not is_overtaken:
         return
+    may_keep = container.keeps_process or not container.is_overtaken
     known = draft.change(
         replace(
             container,
             floor=floor,
+            keeps_process=event.is_cooperative and may_keep,
             has_gained=container.has_gained or container.processor_id in event.gainers,
             is_retired=False,
             home=container.home if container.resource_id is not None else home,
@@ -169,7 +171,8 @@ def _go_on(
         )
     )
     if known.phase in LIVE:
-        _stop(draft, known)
+        if known.phase is not ContainerPhase.RUNNING:
+            _stop(draft, known)
         _give_reason(draft, ReasonKind.OVERTAKEN, known)
     elif known.phase in _GIVEN_UP or (known.phase in TERMINAL and known.has_gained):
         draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, known.processor_id))
@@ -184,15 +187,15 @@ def _give_reason(draft: Draft, kind: ReasonKind, container: ContainerState) -> N
 
 def _stop(draft: Draft, container: ContainerState) -> None:
     if container.phase is not ContainerPhase.STOPPING:
-        left = draft.end_failover(container)
-        order_stop(draft, draft.move(left, Trigger.MODEL_CHANGED, ContainerPhase.STOPPING))
+        cooperative_change.let_go(draft, container)
 
 
 def _retire(draft: Draft, container: ContainerState) -> None:
     draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     _give_reason(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:
-        _stop(draft, draft.change(replace(container, is_retired=True, has_gained=False)))
+        gone = replace(container, is_retired=True, has_gained=False, keeps_process=True)
+        _stop(draft, draft.change(gone))
     else:
         draft.end_request(container)
         _remove(draft, draft.end_failover(container), StopCause.ORDERED)
@@ -200,6 +203,7 @@ def _retire(draft: Draft, container: ContainerState) -> None:
 
 def _remove(draft: Draft, container: ContainerState, cause: StopCause) -> None:
     """Remove the container; record its stop, since no later permit will show it."""
+    draft.end_preparation(container)
     del draft.containers[container.processor_id]
     if container.is_temporary:
         draft.former = draft.former.set(container.processor_id, container.epoch)

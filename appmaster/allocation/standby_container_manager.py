@@ -30,8 +30,8 @@ The stop of a standby for its active is ordered, so it is not charged.
 from collections.abc import Callable
 from dataclasses import replace
 
+from homeport.appmaster.allocation import cooperative_change, separation
 from homeport.appmaster.allocation import placement_queue as turns
-from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation.job_end import order_stop
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.placements import PlacementStep
@@ -42,6 +42,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerPhase,
     ContainerState,
     Failover,
+    Preparation,
     ResourceState,
 )
 from homeport.appmaster.allocation.job_state.transitions import Trigger
@@ -76,11 +77,15 @@ def lags_reported(draft: Draft, event: LagsReported) -> None:
 
 
 def spares_reported(draft: Draft, event: SparesReported) -> None:
-    """Note whether the spare beside each standby has its Spark; pass over other containers."""
+    """Note whether the spare beside each standby has its Spark, and which processes are ready."""
     is_news = False
     for processor_id, is_ready in sorted(event.ready.items()):
         standby = draft.containers.get(processor_id)
-        if standby is not None and standby.replica_of is not None:
+        if standby is not None and standby.preparation is Preparation.ORDERED:
+            if is_ready:
+                is_news = True
+                cooperative_change.prepared(draft, standby)
+        elif standby is not None and standby.replica_of is not None:
             is_news = is_news or standby.has_spark != is_ready
             draft.change(replace(standby, has_spark=is_ready))
     if not is_news:

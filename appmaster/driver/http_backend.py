@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from prometheus_client.core import Metric
 
-from homeport.appmaster.allocation.job_state.state import JobPhase
+from homeport.appmaster.allocation.job_state.state import Containers, JobPhase
 from homeport.appmaster.allocation.protocol.events import (
     ContainerStarted,
     ContainerStopped,
@@ -20,6 +20,7 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     PermitContainer,
+    PrepareProcess,
     ReleaseResource,
     StopContainer,
     order_for,
@@ -32,6 +33,7 @@ from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_m
 from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.appmaster.upgrade.sources import next_package
 from homeport.config.errors import UnavailableError, WireError
+from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.grouper.standby_models import temporary_standby
@@ -44,12 +46,12 @@ from homeport.job_coordinator.http.messages import (
     Unfit,
 )
 from homeport.job_coordinator.http.query_params import EventsAsked
-from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.model.job_model import ContainerModel, JobModel
+from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode
 from homeport.job_coordinator.model.json_values import shown
 from homeport.job_coordinator.status.outlook import ShownOutlook
-from homeport.job_coordinator.status.shape import ShownStatus
+from homeport.job_coordinator.status.shape import SPARE_WITH_SPARK, SPARE_WITHOUT_SPARK, ShownStatus
 
 
 class DriverBackend:
@@ -122,29 +124,59 @@ class DriverBackend:
             return self._order(OrderKind.WAIT)
 
     async def _decide(self, message: CheckIn, request_id: RequestId) -> Order:
-        if self._view.state.phase is JobPhase.ENDED:
-            return self._order(OrderKind.EXIT)
-        if message.running is None and not self._view.adoption.is_complete:
-            return self._order(OrderKind.WAIT)
+        is_early = message.running is None and not self._view.adoption.is_complete
+        if self._view.state.phase is JobPhase.ENDED or is_early:
+            is_over = self._view.state.phase is JobPhase.ENDED
+            return self._order(OrderKind.EXIT if is_over else OrderKind.WAIT)
         event = LauncherCheckedIn(message.resource_id, message.host, message.running, request_id)
         decision = await self._driver.ask(event, message)
         match order_for(decision.instructions, message.resource_id):
             case PermitContainer() as permit:
                 return await self._order_to_run(permit)
-            case StopContainer(incarnation=incarnation):
-                is_hint = is_replaced(decision.state, incarnation.processor_id)
-                return replace(self._order(OrderKind.STOP, incarnation), is_replaced=is_hint)
+            case StopContainer() as stop:
+                return self._order_to_stop(stop)
+            case PrepareProcess(processor_id=processor_id):
+                return self._order_to_prepare(processor_id)
             case ReleaseResource():
                 return self._order(OrderKind.EXIT)
+        return self._order_to_wait(message)
+
+    def _order_to_wait(self, message: CheckIn) -> Order:
         order = self._order(OrderKind.WAIT, is_awaited=self._is_awaited(message))
-        package = None if message.running is None else self._package_of(message.running)
+        running = message.running
+        package = None if running is None else self._package_of(running.processor_id)
         return replace(order, model_version=self._job_models.version, package=package)
 
-    def _package_of(self, incarnation: Incarnation) -> str | None:
-        return next_package(self._driver.package_of, self._view.state, incarnation.processor_id)
+    def _package_of(self, processor_id: ProcessorId) -> str | None:
+        return next_package(self._driver.package_of, self._view.state, processor_id)
+
+    def _order_to_stop(self, stop: StopContainer) -> Order:
+        processor_id = stop.incarnation.processor_id
+        return replace(
+            self._order(OrderKind.STOP, stop.incarnation),
+            is_replaced=is_replaced(self._view.state, processor_id),
+            keep=self._kept(processor_id) if stop.keeps_process else None,
+        )
+
+    def _order_to_prepare(self, processor_id: ProcessorId) -> Order:
+        has_pipeline = TaskConfig.of(self._job_models.model.config).has_pipeline
+        return replace(
+            self._order(OrderKind.WAIT, is_awaited=True),
+            package=self._package_of(processor_id),
+            prepare=SPARE_WITH_SPARK if has_pipeline else SPARE_WITHOUT_SPARK,
+        )
+
+    def _kept(self, processor_id: ProcessorId) -> tuple[TaskName, ...]:
+        """Return the active tasks that the processor has in the JobModel in force."""
+        container = self._job_models.model.containers.get(processor_id)
+        tasks = () if container is None else container.tasks.values()
+        return tuple(t.task_name for t in tasks if t.task_mode is TaskMode.ACTIVE)
 
     def _is_awaited(self, message: CheckIn) -> bool:
         state = self._view.state
+        running = None if message.running is None else message.running.processor_id
+        if running in state.containers.indexed(Containers.DUE, value=True):
+            return True
         if message.running is None:
             resource = state.resources.get(message.resource_id)
             is_reserved = resource is not None and resource.reserved_for is not None
@@ -174,7 +206,7 @@ class DriverBackend:
             permit.model_version,
             permit.fence,
             self._driver.leases.url,
-            package=self._package_of(permit.incarnation),
+            package=self._package_of(permit.incarnation.processor_id),
         )
 
     def _order(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from homeport.appmaster.allocation.job_state.state import Preparation
 from homeport.appmaster.allocation.protocol.events import LagsReported, SparesReported
 from homeport.appmaster.attempt.attempt_files import StartedLedger
 from homeport.appmaster.driver.driver_view import DriverView
@@ -16,11 +17,9 @@ from homeport.appmaster.lease.keeper_client import KeeperClient
 from homeport.appmaster.report.decision_log import DecisionLog
 from homeport.appmaster.report.step import Step
 from homeport.job_coordinator.http.messages import CheckIn, Started, Stopped
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.status.shape import SpareReport
-
-_KIND_WITH_SPARK = "warm"
+from homeport.job_coordinator.status.shape import SPARE_WITH_SPARK, SpareReport
 
 
 class _LastReport(NamedTuple):
@@ -39,7 +38,7 @@ class StandbyReports:
 
     def heard(self, standby: Incarnation, lag: int, spare: SpareReport | None) -> None:
         """Note the records left to read and the spare; for a new incarnation both are news."""
-        has_spark = spare is not None and spare.kind == _KIND_WITH_SPARK and spare.is_ready
+        has_spark = spare is not None and spare.kind == SPARE_WITH_SPARK and spare.is_ready
         processor_id = standby.processor_id
         last = self._known.get(processor_id, _LastReport())
         is_same = last.epoch == standby.epoch
@@ -48,6 +47,10 @@ class StandbyReports:
         if has_spark != (last.has_spark and is_same):
             self._ready[processor_id] = has_spark
         self._known[processor_id] = _LastReport(standby.epoch, lag, has_spark)
+
+    def prepared(self, processor_id: ProcessorId) -> None:
+        """Note that a launcher has the process ready that its processor's permit waits for."""
+        self._ready[processor_id] = True
 
     def news(self) -> Iterator[LagsReported | SparesReported]:
         """Yield the changes since the last call."""
@@ -97,11 +100,18 @@ class LauncherMessages:
         match step.message:
             case CheckIn(running=Incarnation() as running) as message if self.view.runs(running):
                 self._works(running, message)
+            case CheckIn(running=None, spare=SpareReport(is_ready=True), resource_id=resource_id):
+                self._is_prepared(resource_id)
             case Stopped(incarnation=incarnation, cause=cause):
                 self._end_lease(incarnation)
                 if not cause.is_in_order:
                     self.fencing.stopped(incarnation)
                 self.gone(incarnation, cause.value)
+
+    def _is_prepared(self, resource_id: ResourceId) -> None:
+        holder = self.view.state.holder(resource_id)
+        if holder is not None and holder.preparation is Preparation.ORDERED:
+            self.standbys.prepared(holder.processor_id)
 
     def _works(self, running: Incarnation, message: CheckIn) -> None:
         self.found(running, message.host)

@@ -129,7 +129,8 @@ def publish(
         change.gainers() if is_new else owners.perhaps_gainers(),
         StopManager(stream).read(),
     )
-    return replace(said, standbys=standbys, failovers=failovers)
+    is_cooperative = not restart_all
+    return replace(said, standbys=standbys, failovers=failovers, is_cooperative=is_cooperative)
 
 
 def _failovers(

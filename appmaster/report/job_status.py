@@ -316,14 +316,14 @@ class JobStatus:
 def change_under_way(state: AllocatorState) -> ShownChange | None:
     """Return which incarnations must stop for a new JobModel, and which processors wait for them.
 
-    None where there are none.
+    One that works on waits for what keeps it from letting go. None where there are none.
     """
     if state.phase is not JobPhase.ACTIVE:
         return None
     live = {c.incarnation for c in state.containers if c.phase in LIVE}
     # A standby that stops for its active stops too, under the model that it had.
     overtaken = (c for c in state.containers if c.is_overtaken)
-    stopping = [c.incarnation for c in overtaken if c.phase is ContainerPhase.STOPPING]
+    stopping = [c.incarnation for c in overtaken if c.phase in LIVE]
     waits = {
         c.processor_id: tuple(named(p.incarnation) for p in c.unfenced if p.incarnation in live)
         for c in state.containers

@@ -14,7 +14,7 @@ import msgspec
 
 from homeport.config.config import INT_MAX, LONG_MAX
 from homeport.config.errors import WireError
-from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
+from homeport.job_coordinator.model.ids import Host, ResourceId, TaskName, host_of
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_package import PACKAGE_NAME
 from homeport.job_coordinator.model.json_values import compact_json
@@ -28,6 +28,7 @@ _MAX_NAME = 1_000
 _ENDED_BY_FAULT = frozenset({StopCause.FAILED, StopCause.DISK_FULL, StopCause.NO_PACKAGE})
 """Causes whose last line gives the reason; that of a killed process is any line of its log."""
 _Name = Annotated[str, msgspec.Meta(max_length=_MAX_NAME)]
+_Kind = Annotated[str, msgspec.Meta(max_length=100)]
 _Place = Annotated[str, msgspec.Meta(max_length=4096)]
 _Package = Annotated[str, msgspec.Meta(pattern=rf"\A{PACKAGE_NAME}\Z")]
 _Seconds = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
@@ -132,7 +133,9 @@ class Order:
     with RUN. ``is_replaced``: with STOP, the active container takes the place of this standby, and
     its permit is likely to be the next order. ``package``: with RUN, the incarnation's package;
     with WAIT to a launcher that has a container, the package of the processor's next permit; None:
-    the package that YARN has localised.
+    the package that YARN has localised. ``keep``: with STOP, the process waits for the next permit,
+    and these of its tasks stay; None: it ends. ``prepare``: with WAIT to a launcher without a
+    container, the kind of process that it makes ready for its permit.
     """
 
     kind: OrderKind
@@ -144,6 +147,8 @@ class Order:
     lease_url: str | None = None
     is_replaced: bool = False
     package: _Package | None = None
+    keep: tuple[TaskName, ...] | None = None
+    prepare: _Kind | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer's body."""

@@ -89,6 +89,11 @@ class ShownJob(_Shown, frozen=True):
     version: str | None = None
 
 
+SPARE_WITH_SPARK = "warm"
+SPARE_WITHOUT_SPARK = "plain"
+"""Kinds of a spare."""
+
+
 class SpareReport(msgspec.Struct, frozen=True, rename={"is_ready": "ready"}):
     """The process that waits beside a container to be the next incarnation there.
 

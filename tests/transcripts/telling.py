@@ -19,6 +19,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     EndJob,
     Instruction,
     PermitContainer,
+    PrepareProcess,
     Record,
     ReleaseResource,
     RequestResource,
@@ -133,7 +134,13 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
         f"{order.resource_id}: run {named(order.incarnation)} "
         f"after fencing {_incarnations(order.fence)}"
     ),
-    StopContainer: lambda order: f"{order.resource_id}: stop {named(order.incarnation)}",
+    StopContainer: lambda order: (
+        f"{order.resource_id}: stop {named(order.incarnation)}"
+        f"{', and keep its process' if order.keeps_process else ''}"
+    ),
+    PrepareProcess: lambda order: (
+        f"{order.resource_id}: have a process ready for {order.processor_id}"
+    ),
     ReleaseResource: lambda order: f"{order.resource_id}: exit",
     SetTimer: lambda order: f"timer {order.timer} in {order.delay_ms} ms",
     CancelTimer: lambda order: f"no timer {order.timer}",

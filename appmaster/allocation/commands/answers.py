@@ -28,8 +28,9 @@ _REASONS = {
 
 
 def stop(draft: Draft, container: ContainerState) -> None:
-    """Order the container to stop."""
-    order_stop(draft, draft.move(container, Trigger.COMMANDED, ContainerPhase.STOPPING))
+    """Order the container to stop, and its process to end."""
+    ending = replace(container, keeps_process=False)
+    order_stop(draft, draft.move(ending, Trigger.COMMANDED, ContainerPhase.STOPPING))
 
 
 def begin(

@@ -20,6 +20,7 @@ from homeport.appmaster.allocation.job_state.state import (
     ContainerState,
     EarlyRequest,
     EarlyRequests,
+    Preparation,
     Resources,
     ResourceState,
 )
@@ -234,6 +235,8 @@ class Draft:
     ) -> ContainerState:
         """Store the changed container with ``phase`` in place of its phase.
 
+        What its launcher prepares is for the phase that it leaves.
+
         InvariantViolation: ``TRANSITIONS`` does not have this move.
         """
         if phase not in TRANSITIONS[container.phase].get(trigger, frozenset()):
@@ -241,7 +244,13 @@ class Draft:
                 f"{trigger.value} must not take a container from {container.phase.value} "
                 f"to {phase.value}; after {self.cause}: {container}"
             )
-        return self.change(replace(container, phase=phase))
+        self.end_preparation(container)
+        return self.change(replace(container, phase=phase, preparation=Preparation.NONE))
+
+    def end_preparation(self, container: ContainerState) -> None:
+        """Disarm the timer of what the container's launcher prepares, if it does."""
+        if container.preparation is Preparation.ORDERED:
+            self.cancel_timer(Timer(TimerKind.PREPARATION, container.processor_id))
 
     def release(self, launcher: ResourceState) -> None:
         """Order the launcher, which has no holder, to exit."""

@@ -14,8 +14,9 @@ Normal flow: QUEUED, REQUESTED, ALLOCATED, STARTING, RUNNING, then FINISHED. Oth
 * an active cannot go home: FAILING_OVER, until its standby has gone through STOPPING to QUEUED and
   left it the launcher
 * a container stops on a launcher that lives: ASSIGNED, on that launcher
-* a new model: the containers that it affects go through STOPPING to ASSIGNED, on their launchers;
-  those that it does not have are removed
+* a new model: the containers that it affects work on until the next owners of their tasks are
+  ready, and go through STOPPING to ASSIGNED, on their launchers; those that it does not have are
+  removed
 * the job ends: what waits becomes STOPPED, what runs goes there through STOPPING
 
 This module knows nothing of time, Kafka, YARN, or the tasks of a processor.
@@ -157,6 +158,20 @@ class Failure:
         return self.story
 
 
+class Preparation(Enum):
+    """Whether the launcher of a container without its permit has a process ready for that."""
+
+    NONE = "none"
+    """Not ordered: no other container works on its tasks."""
+    ORDERED = "ordered"
+    """Ordered, while former owners of its tasks work on; the timer PREPARATION runs."""
+    DONE = "done"
+    """The process is ready, or the time for that is over."""
+
+    __hash__ = object.__hash__
+    """By identity: see ContainerPhase."""
+
+
 @dataclass(frozen=True, slots=True)
 class Predecessor:
     """An incarnation that its successors fence; ``is_stopped``: a launcher reported its stop."""
@@ -186,6 +201,8 @@ class ContainerState:
         epoch: the epoch of its last permit.
         floor: the epoch that a model has raised it to; no container uses this number.
         has_gained: whether it has tasks or input that its last incarnation did not have.
+        keeps_process: whether a model changes it while its process goes on (safety C4).
+        preparation: while it is ASSIGNED: whether a process is ready for its permit.
         is_retired: whether the model does not have it any more: only its stop is waited for.
         model_version: the version of the JobModel that its last incarnation runs with.
         fence: the list of its last permit; empty if an earlier driver gave that.
@@ -210,6 +227,8 @@ class ContainerState:
     epoch: int = 0
     floor: int = 0
     has_gained: bool = False
+    keeps_process: bool = False
+    preparation: Preparation = Preparation.NONE
     is_retired: bool = False
     model_version: int = 0
     fence: tuple[Incarnation, ...] = ()
@@ -319,11 +338,11 @@ class Containers(Table[ProcessorId, ContainerState]):
 
     __slots__ = ()
 
-    index_count = 11
-    PHASE, RESOURCE, REQUEST, REPLICA_OF, GOING, LISTS = range(6)
+    index_count = 12
+    PHASE, RESOURCE, REQUEST, REPLICA_OF, GOING, LISTS, DUE = range(7)
     """The fields of these names; GOING: True for an active that has not ended; LISTS: the other
-    processors that its next permit lists."""
-    ASKED, ASKING, QUEUED, SEEKS_HOME, SEEKS_AWAY = range(6, 11)
+    processors that its next permit lists; DUE: True for one that runs and is overtaken."""
+    ASKED, ASKING, QUEUED, SEEKS_HOME, SEEKS_AWAY = range(7, 12)
     """Of one that seeks a launcher: the host that it requests (ASKING; ASKED: without a grant), the
     host that it is queued for, or NOWHERE (QUEUED), its home (SEEKS_HOME), and its phase if it does
     not seek its home (SEEKS_AWAY)."""
@@ -344,7 +363,9 @@ class Containers(Table[ProcessorId, ContainerState]):
             if p.incarnation.processor_id != row.processor_id
         )
         lists = owners or None
-        shared: IndexValues = (phase, row.resource_id, row.request_id, row.replica_of, going, lists)
+        due = True if phase is ContainerPhase.RUNNING and row.is_overtaken else None
+        ids = (row.resource_id, row.request_id, row.replica_of)
+        shared: IndexValues = (phase, *ids, going, lists, due)
         asked = asking = queued = None
         if phase is ContainerPhase.QUEUED:
             queued = wanted or NOWHERE

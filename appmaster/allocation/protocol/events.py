@@ -47,6 +47,8 @@ class TimerKind(Enum):
     """How long a standby may take to stop for its active; its key is the active's id."""
     SPARE_SPARK = "spare-spark"
     """How long a warm move waits for the Spark of the spare; its key is the moved container."""
+    PREPARATION = "preparation"
+    """How long a launcher may take to have a process ready; its key is the processor."""
     COMMAND = "command"
     """How long an operator's command may make no progress; its key is the command's uuid."""
 
@@ -119,6 +121,8 @@ class JobModelPublished:
         standbys: {standby: its active}; all other processors are active.
         failovers: {active: its failover, by the stream}, for processors new to the allocator.
         former: {processor that the model does not have: its last epoch}, stopped or not.
+        is_cooperative: whether a process may go on under the next permit; not if the version
+            changes a key that only the start of a process reads.
         older: as in ``OlderModelsWanted``, for a change of a running job.
     """
 
@@ -133,6 +137,7 @@ class JobModelPublished:
     standbys: Mapping[ProcessorId, ProcessorId] = field(default_factory=dict)
     failovers: Mapping[ProcessorId, FailoverRecord] = field(default_factory=dict)
     former: Mapping[ProcessorId, int] = field(default_factory=dict)
+    is_cooperative: bool = True
     older: Map[ProcessorId, int] = field(default_factory=Map)
 
     def __str__(self) -> str:
@@ -344,7 +349,11 @@ class LagsReported:
 
 @dataclass(frozen=True, slots=True)
 class SparesReported:
-    """Whether the spares beside these standbys have their Spark ready; others are unchanged."""
+    """Whether processes are ready: {processor: its launcher's}; others are unchanged.
+
+    For a standby it is the spare beside it, with a Spark; for a container whose launcher prepares a
+    process, that process.
+    """
 
     ready: Mapping[ProcessorId, bool]
 

@@ -175,10 +175,20 @@ class StopContainer(_Caused):
     """Send the launcher ``stop`` for this incarnation; repeated until a stop is reported.
 
     A launcher that does not run it also reports ``stopped``, and never runs it afterwards.
+    ``keeps_process``: the process lets go of its tasks, and waits for the next permit.
     """
 
     resource_id: ResourceId
     incarnation: Incarnation
+    keeps_process: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareProcess(_Caused):
+    """Have the launcher make a process ready for this processor's permit, which is to come."""
+
+    resource_id: ResourceId
+    processor_id: ProcessorId
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +241,7 @@ Record = (
     | WriteJobEnd
 )
 
-LauncherOrder = PermitContainer | StopContainer | ReleaseResource
+LauncherOrder = PermitContainer | StopContainer | PrepareProcess | ReleaseResource
 
 Instruction = (
     RequestResource
@@ -285,7 +295,7 @@ def brief(instruction: Instruction) -> str:
             return f"{name} {request_id}"
         case PermitContainer(incarnation=i) | StopContainer(incarnation=i):
             return f"{name} {i.processor_id}@{i.epoch} in {instruction.resource_id}"
-        case ReleaseResource(resource_id=resource_id):
+        case PrepareProcess(resource_id=resource_id) | ReleaseResource(resource_id=resource_id):
             return f"{name} {resource_id}"
         case SetTimer(timer=timer) | CancelTimer(timer=timer):
             return f"{name} {timer}"

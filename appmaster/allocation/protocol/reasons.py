@@ -78,6 +78,9 @@ class ReasonKind(Enum):
 
     ENTERED = "entered"
     OVERTAKEN = "overtaken"
+    WORKS_ON = "works-on"
+    LETS_GO = "lets-go"
+    PREPARES = "prepares"
     RETIRED = "retired"
     TRIED_AGAIN = "tried-again"
     STOPPED_AS_ORDERED = "stopped-as-ordered"
@@ -167,6 +170,9 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.CLUSTER_TOO_SMALL: "No host is requested, as none can hold a container",
         _K.ENTERED: "{Subject} is in the JobModel, and is to be placed",
         _K.OVERTAKEN: "{Subject} is to stop, as the JobModel has changed for it",
+        _K.WORKS_ON: "{Subject} works on, and waits for {other}",
+        _K.LETS_GO: "{Subject} lets go of its tasks on {host}",
+        _K.PREPARES: "A process is made ready on {host} for {subject}, whose tasks others work on",
         _K.RETIRED: "{Subject} is not in the JobModel any more",
         _K.TRIED_AGAIN: "{Subject} is placed again, as the JobModel has changed",
         _K.STOPPED_AS_ORDERED: "{Subject} has stopped, as it was ordered to",

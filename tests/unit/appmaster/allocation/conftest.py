@@ -299,9 +299,11 @@ def records_epoch(
     return WriteProcessorEpoch(ProcessorId(processor), epoch, version, fence)
 
 
-def stops(resource: str, processor: str, epoch: int) -> tuple[Instruction, ...]:
+def stops(
+    resource: str, processor: str, epoch: int, *, keeps: bool = False
+) -> tuple[Instruction, ...]:
     """An order to stop."""
-    return (StopContainer(ResourceId(resource), inc(processor, epoch)),)
+    return (StopContainer(ResourceId(resource), inc(processor, epoch), keeps),)
 
 
 def releases(*resources: str) -> tuple[Instruction, ...]:

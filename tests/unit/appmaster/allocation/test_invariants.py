@@ -26,6 +26,7 @@ from homeport.appmaster.allocation.job_state.state import (
     JobPhase,
     Occupancy,
     Predecessor,
+    Preparation,
     Resources,
     ResourceState,
 )
@@ -259,7 +260,15 @@ Break = Callable[[AllocatorState], AllocatorState]
 
 SENTENCES: list[tuple[str, Break]] = [
     ("0 is retired", lambda s: changed(s, "0", is_retired=True)),
-    ("processor 0, which a model has overtaken, stops", lambda s: changed(s, "0", floor=9)),
+    ("processor 0 lets go as nothing else is waited for", lambda s: changed(s, "0", floor=9)),
+    (
+        "processor 0, which a model has overtaken, does not start",
+        lambda s: changed(s, "0", floor=9, phase=P.STARTING),
+    ),
+    (
+        "the launcher of processor 0 prepares a process only before its permit",
+        lambda s: changed(s, "0", preparation=Preparation.DONE),
+    ),
     (
         "processor 0 has fenced no incarnation of its future",
         lambda s: changed(s, "0", unfenced=(Predecessor(inc("0", 7)), Predecessor(inc("0", 1)))),

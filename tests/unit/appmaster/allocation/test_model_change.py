@@ -17,6 +17,7 @@ from homeport.appmaster.allocation.protocol.events import (
     OlderModelsWanted,
     RetiredStopped,
     SettingsChanged,
+    SparesReported,
 )
 from homeport.appmaster.allocation.protocol.instructions import WriteStop
 from homeport.config.errors import InvariantViolation
@@ -80,6 +81,8 @@ GROWN = change(
 )
 """Processor 0 loses a task to 2, which is new; 1 is not affected."""
 
+READY = SparesReported({ProcessorId("2"): True})
+
 SHRUNK = change(2, {"0": "a"}, {"0": (1, 2)}, {"0": (inc("0", 1), inc("1", 1))}, gainers="0")
 """Processor 1 is retired; 0 gets its tasks."""
 
@@ -92,7 +95,8 @@ SHRUNK = change(2, {"0": "a"}, {"0": (1, 2)}, {"0": (inc("0", 1), inc("1", 1))},
 )
 def test_a_stop_that_a_model_ordered_is_never_charged(running: Machine, cause: StopCause) -> None:
     """Whatever the container died of: it was to stop."""
-    assert running.feed(GROWN, stopped("0", 1, cause, 1))[-2:] == asks(3, "a")
+    running.feed(GROWN, check_in("r2", "a", request=3), READY)
+    assert running.feed(stopped("0", 1, cause, 1)) == ()
     assert (running.phase("0"), running.container("0").failures) == (P.ASSIGNED, 0)
 
 
@@ -101,7 +105,7 @@ def test_a_stop_that_a_model_ordered_is_never_charged(running: Machine, cause: S
 
 def test_a_report_of_yarn_is_no_evidence(running: Machine) -> None:
     """The loser's YARN container ended: the gate stays shut without evidence of the stop."""
-    running.feed(GROWN, check_in("r2", "a", request=3), ended(1))
+    running.feed(GROWN, check_in("r2", "a", request=3), READY, ended(1))
     assert running.phase("0") is P.STOPPING
     assert running.feed(check_in("r2", "a")) == ()
     running.feed(stopped("0", 1, ORDERED, 0))
@@ -111,8 +115,8 @@ def test_a_report_of_yarn_is_no_evidence(running: Machine) -> None:
 
 def test_fences_are_known_of_all_lists(running: Machine) -> None:
     """Once one successor, or the driver, has fenced the former owner, no other needs to."""
-    running.feed(GROWN, check_in("r2", "a", request=3), stopped("0", 1, StopCause.FAILED))
-    running.feed(FencedByDriver(inc("0", 1)))
+    running.feed(GROWN, check_in("r2", "a", request=3), READY)
+    running.feed(stopped("0", 1, StopCause.FAILED), FencedByDriver(inc("0", 1)))
     assert running.feed(check_in("r2", "a")) == permits("r2", "2", 1, (), 2)
     assert running.feed(check_in("r0", "a")) == permits("r0", "0", 3, (), 2)
     running.stale(FencedByDriver(inc("0", 1)), FencesReported(inc("2", 1), (inc("0", 1),)))
@@ -169,7 +173,7 @@ def test_an_early_request_is_withdrawn(running: Machine) -> None:
     """Its owner was waited for; now it is to stop, and asks when it has."""
     assert running.feed(ended(1)) == asks(3, "a")
     orders = running.feed(change(2, {"0": "a", "1": "b"}, {"0": (1, 2), "1": (1, 1)}))
-    assert orders == (*stops("r0", "0", 1), *cancels(3, "expiry"))
+    assert orders == (*stops("r0", "0", 1, keeps=True), *cancels(3, "expiry"))
 
 
 def test_a_finished_one_stays_so_unless_it_gains(running: Machine) -> None:

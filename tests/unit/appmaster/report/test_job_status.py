@@ -269,7 +269,7 @@ def test_a_change_under_way_shows_which_stop_and_which_wait_for_others(world: Wo
     )
     assert change() == ShownChange(to_version=8, must_stop=("0@1",), waits={p1: ("0@1",)})
     (old, new) = world.body()["containers"]
-    assert (old["phase"], old["model_version"], new["model_version"]) == ("stopping", 7, None)
+    assert (old["phase"], old["model_version"], new["model_version"]) == ("running", 7, None)
     world.take(ContainerStopped(FIRST, StopCause.ORDERED, 143))
     assert change() is None
     world.check_in(None)

@@ -1,0 +1,157 @@
+"""A container that a model has overtaken works on, and lets go when others can have its tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
+from homeport.appmaster.allocation.job_state.state import Preparation
+from homeport.appmaster.allocation.protocol.events import (
+    JobModelPublished,
+    ShutdownRequested,
+    SparesReported,
+    Timer,
+    TimerFired,
+    TimerKind,
+)
+from homeport.appmaster.allocation.protocol.instructions import PrepareProcess, StopContainer
+from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
+from homeport.job_coordinator.model.outcomes import StopCause
+from tests.unit.appmaster.allocation.conftest import (
+    Machine,
+    check_in,
+    inc,
+    permits,
+    silent,
+    stopped,
+    stops,
+    wants,
+)
+from tests.unit.appmaster.allocation.test_model_change import GROWN, READY, SHRUNK, change
+
+TWO = ProcessorId("2")
+PREPARATION = Timer(TimerKind.PREPARATION, TWO)
+
+
+@pytest.fixture
+def running(machine: Machine) -> Machine:
+    """Processors 0 on a and 1 on b run with epoch 1 in resources r0 and r1; c is free."""
+    return machine.at_home({"0": "a", "1": "b"}, "c")
+
+
+def prepares(machine: Machine, *instructions: object) -> bool:
+    """Return whether the launcher of processor 2 gets the order, in these instructions."""
+    del machine
+    return PrepareProcess(ResourceId("r2"), TWO) in instructions
+
+
+def test_an_owner_works_on_until_the_next_one_is_ready(running: Machine) -> None:
+    """Neither YARN's grant nor the start of Python and Spark is a pause of its tasks."""
+    running.feed(GROWN)
+    assert (running.phase("0"), running.container("0").is_overtaken) == (P.RUNNING, True)
+    assert running.feed(check_in("r0", "a", running=inc("0", 1))) == ()
+    orders = running.feed(check_in("r2", "a", request=3))
+    assert prepares(running, *orders)
+    assert running.phases == (P.RUNNING, P.RUNNING, P.ASSIGNED)
+    assert PREPARATION in running.state.timers
+    assert prepares(running, *running.feed(check_in("r2", "a")))  # again, while it waits
+    orders = running.feed(READY)
+    assert stops("r0", "0", 1, keeps=True)[0] in orders
+    assert PREPARATION not in running.state.timers
+    assert running.feed(check_in("r2", "a")) == ()
+    running.feed(stopped("0", 1, StopCause.ORDERED, 0))
+    assert running.feed(check_in("r2", "a")) == permits("r2", "2", 1, (inc("0", 1),), 2)
+    assert running.feed(check_in("r0", "a")) == permits("r0", "0", 3, (inc("0", 1),), 2)
+    assert running.container("2").preparation is Preparation.NONE
+    assert not running.container("0").keeps_process
+
+
+def test_a_process_that_is_not_ready_in_time_counts_as_ready(running: Machine) -> None:
+    """A container may lack the memory for it, or its launcher be of an older version."""
+    running.feed(GROWN, check_in("r2", "a", request=3))
+    running.stale(SparesReported({TWO: False}))
+    assert running.phase("0") is P.RUNNING
+    orders = running.feed(TimerFired(PREPARATION))
+    assert stops("r0", "0", 1, keeps=True)[0] in orders
+
+
+def test_a_launcher_that_is_lost_prepares_nothing(running: Machine) -> None:
+    """The owner works on, as if it had not been there."""
+    running.feed(GROWN, check_in("r2", "a", request=3), silent("r2"))
+    assert running.phases == (P.RUNNING, P.RUNNING, P.REQUESTED)
+    assert PREPARATION not in running.state.timers
+    orders = running.feed(check_in("r3", "c", request=4))
+    assert PrepareProcess(ResourceId("r3"), TWO) in orders
+
+
+def test_one_that_only_gains_works_on_until_the_owner_has_let_go(running: Machine) -> None:
+    """Its own tasks do not stand still while another one commits."""
+    orders = running.feed(SHRUNK)
+    assert stops("r1", "1", 1, keeps=True)[0] in orders
+    assert running.phases == (P.RUNNING, P.STOPPING)
+    orders = running.feed(stopped("1", 1, StopCause.ORDERED, 0))
+    assert stops("r0", "0", 1, keeps=True)[0] in orders
+
+
+def test_two_that_exchange_tasks_let_go_at_once(running: Machine) -> None:
+    """Each is at hand for the other: neither waits."""
+    lists = {"0": (inc("0", 1), inc("1", 1)), "1": (inc("0", 1), inc("1", 1))}
+    both = change(2, {"0": "a", "1": "b"}, {"0": (1, 2), "1": (1, 2)}, lists, gainers="01")
+    orders = running.feed(both)
+    assert {*stops("r0", "0", 1, keeps=True), *stops("r1", "1", 1, keeps=True)} <= set(orders)
+
+
+def test_one_whose_inputs_alone_change_lets_go_at_once(running: Machine) -> None:
+    """No other container waits for its tasks."""
+    inputs = change(2, {"0": "a", "1": "b"}, {"0": (1, 2), "1": (1, 1)}, gainers="0")
+    assert running.feed(inputs) == stops("r0", "0", 1, keeps=True)
+
+
+def test_a_process_ends_where_only_its_start_reads_what_changes(running: Machine) -> None:
+    """Memory of the JVM, for example; a later change does not keep it either."""
+    anew = replace(change(2, {"0": "a", "1": "b"}, {"0": (1, 2)}), is_cooperative=False)
+    assert running.feed(anew) == stops("r0", "0", 1)
+    again = change(3, {"0": "a", "1": "b"}, {"0": (1, 3)})
+    running.feed(again)
+    assert running.feed(check_in("r0", "a", running=inc("0", 1))) == stops("r0", "0", 1)
+
+
+def test_a_taken_back_change_needs_no_new_container(running: Machine) -> None:
+    """The owner begins again, as its epoch was raised; what waited for its tasks goes."""
+    running.feed(GROWN, check_in("r2", "a", request=3))
+    back = change(3, {"0": "a", "1": "b"}, {"0": (1, 3)}, {"0": (inc("0", 1),)}, gainers="0")
+    orders = running.feed(back)
+    assert stops("r0", "0", 1, keeps=True)[0] in orders
+    assert running.state.container(TWO) is None
+    assert PREPARATION not in running.state.timers
+
+
+def test_an_owner_that_dies_meanwhile_begins_under_the_new_model(running: Machine) -> None:
+    """Its failure counts as any; the tasks that have moved wait for their next owner."""
+    running.feed(GROWN, stopped("0", 1, StopCause.FAILED, 1))
+    assert (running.phase("0"), running.container("0").failures) == (P.ASSIGNED, 1)
+    assert running.feed(check_in("r0", "a")) == permits("r0", "0", 3, (inc("0", 1),), 2)
+
+
+def test_what_works_on_stops_with_the_job_and_by_command(running: Machine) -> None:
+    """An operator's restart gets another process."""
+    running.feed(GROWN, wants("0", "FORCE_RESTART_LAST_SEEN"))
+    orders = running.feed(check_in("r0", "a", running=inc("0", 1)))
+    assert [o for o in orders if isinstance(o, StopContainer)] == [*stops("r0", "0", 1)]
+    running.feed(ShutdownRequested())
+    assert running.phase("0") is P.STOPPING
+
+
+def test_the_next_driver_lets_an_overtaken_one_work_on(machine: Machine) -> None:
+    """It finds the change in the stream; processes end, as it does not know what has changed."""
+    known: JobModelPublished = replace(
+        GROWN, epochs={ProcessorId("0"): 1, ProcessorId("1"): 1}, gainers=frozenset()
+    )
+    machine.feed(known)
+    machine.feed(check_in("r0", "a", running=inc("0", 1), request=1))
+    assert machine.phase("0") is P.RUNNING
+    machine.feed(check_in("r2", "a", request=3), READY)
+    orders = machine.feed(check_in("r0", "a", running=inc("0", 1)))
+    assert [o for o in orders if isinstance(o, StopContainer)] == [*stops("r0", "0", 1)]
