@@ -91,15 +91,13 @@ class ChildProcess:
         return self._process.pid
 
     def permit(self, text: str, log_name: str) -> None:
-        """Give it the permit in ``text``, and no other; its log has that name.
+        """Give it the permit in ``text``; its log has that name from now on.
 
         Call it once the lease is in the child's memory (safety C2). A child that has ended
         meanwhile shows it by its exit code.
         """
         self.name_log(log_name)
-        with contextlib.suppress(OSError):
-            self._stdin.write(text.encode())
-        self.end_orders()
+        self.send(text)
 
     def send(self, text: str) -> None:
         """Send it one more message; ``text`` has no newline. See ``host.orders``."""

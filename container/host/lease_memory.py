@@ -156,8 +156,11 @@ class LeaseMemory:
         self.resting = epoch
 
     def rest(self) -> None:
-        """Give the process no deadline until its next permit; its processor calls it."""
-        self.deadline_ms = _NEVER_MS
+        """Give the process no deadline until its next permit; its parent calls it.
+
+        The next incarnation may be of another processor, with the same epoch: it does not rest yet.
+        """
+        self.deadline_ms, self.resting = _NEVER_MS, 0
 
     def announce(self, report: ContainerReport) -> None:
         """Leave ``report`` for the launcher, beside the standbys' last one."""

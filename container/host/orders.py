@@ -1,9 +1,9 @@
 """Orders: what a child gets from its launcher or its processor, by standard input and SIGTERM.
 
-A launcher writes one permit and closes the pipe. A processor ends each message with a newline and
-leaves the pipe open: ``REST`` after a permit orders the child to stop this incarnation and to wait,
-perhaps for the next permit. Behind it may stand, as a list in JSON, the tasks that probably stay
-(``rest_order``). The end of the pipe, and SIGTERM, end the process; so does any other message.
+Its parent ends each message with a newline, and leaves the pipe open. ``REST`` after a permit
+orders the child to stop this incarnation and to wait, perhaps for the next permit. Behind it may
+stand, as a list in JSON, the tasks that probably stay (``rest_order``). The end of the pipe, and
+SIGTERM, end the process; so does any other message.
 """
 
 import json

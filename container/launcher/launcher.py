@@ -6,6 +6,9 @@ on that evidence the AM starts a successor (safety P1). Rules:
 
 * There is one child per incarnation. Ordered again to run an incarnation that has ended, it reports
   that this one has stopped (safety C4).
+* A ``stop`` that keeps the process has the child let go of its tasks and rest. That the child rests
+  is the evidence, as it has closed its producer and the stores that it loses. The next permit goes
+  to that process (``resting``). A child that does not rest in time is killed.
 * A permit takes effect after one renewal of its lease at the keeper (safety C4); ``lease_holder``
   renews it from then on. The driver may be away without limit. A lost lease ends the child, not the
   launcher, which checks in again (safety C6). A launcher without a child exits when the AM has not
@@ -37,128 +40,44 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from homeport.config.errors import ConfigError, HomeportError, UnavailableError, WireError
-from homeport.config.number_text import whole_of
+from homeport.config.errors import HomeportError, UnavailableError, WireError
 from homeport.container.child.process import ChildProcess, permit_of
 from homeport.container.child.running import BeatWatch, RunningChild
 from homeport.container.host.exit_codes import EXIT_TERMINATED
 from homeport.container.host.lease_memory import SpareKind
+from homeport.container.host.orders import rest_order
 from homeport.container.launcher.host_cleaning import HostCleaning
+from homeport.container.launcher.launcher_settings import LauncherSettings
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.packages import JobPackages
 from homeport.container.launcher.renewal import Handed, Renewable
+from homeport.container.launcher.resting import Resting
 from homeport.container.launcher.spare import Spare
 from homeport.container.launcher.stop_reporter import StopReporter
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.client import CoordinatorClient
-from homeport.job_coordinator.http.messages import (
-    TOKEN_FILE_NAME,
-    CheckIn,
-    Order,
-    OrderKind,
-    Renewal,
-    Stopped,
-)
+from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Renewal, Stopped
 from homeport.job_coordinator.http.pinned_tls import certificate_beside, secret_beside
-from homeport.job_coordinator.model.ids import Host, ResourceId, host_of
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.status.shape import SpareReport
 
 _RUNNER = "homeport.container.incarnation.container_runner"
 _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
+_KINDS = {kind.name.lower(): kind for kind in SpareKind}
+_REST_LOOK_MS = 10
+"""Between two looks at a child that is to rest: its successors wait for it."""
 
 log = logging.getLogger("launcher")
-
-
-@dataclass(frozen=True, slots=True)
-class LauncherSettings:
-    """The settings of a launcher, from its environment. Units: ms.
-
-    ``hang_ms``: how long a child may be silent. ``lost_ms``: how long the AM may be silent until a
-    launcher without a child exits. ``memory_mb``: what YARN grants to all processes here; 0: not
-    known. ``clean_after_ms``: as of ``HostCleaning``.
-    """
-
-    coordinator_url: str
-    token_file: Path
-    resource_id: ResourceId
-    skein_id: str
-    host: Host
-    attempt: int
-    log_folder: Path
-    interval_ms: int
-    hang_ms: int
-    lost_ms: int
-    shutdown_ms: int
-    memory_mb: int
-    clean_after_ms: int
-    history_folder: Path | None
-    history_max_mb: int
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> LauncherSettings:
-        """Return this container's settings; ConfigError: a variable is missing or no number."""
-        resource_id = _required(environment, "CONTAINER_ID")
-        log_folder = environment.get("LOG_DIRS", "").split(",")[0] or "."
-        history = environment.get("HOMEPORT_HISTORY_DIR", "")
-        state = environment.get("LOGGED_STORE_BASE_DIR")
-        state = state or environment.get("HOMEPORT_LOGGED_STORE_BASE_DIR") or "state"
-        return cls(
-            coordinator_url=_required(environment, "SAMZA_COORDINATOR_URL"),
-            token_file=Path(environment.get("HOMEPORT_TOKEN_FILE") or TOKEN_FILE_NAME).absolute(),
-            resource_id=ResourceId(resource_id),
-            skein_id=environment.get("SKEIN_CONTAINER_ID", ""),
-            host=host_of(_required(environment, "NM_HOST")),
-            attempt=attempt_of(resource_id),
-            log_folder=Path(log_folder).absolute(),
-            interval_ms=_number(environment, "HOMEPORT_CHECK_IN_INTERVAL_MS", 500),
-            hang_ms=_number(environment, "HOMEPORT_HANG_MS", 60_000),
-            lost_ms=_number(environment, "HOMEPORT_LOST_MS", 40_000),
-            shutdown_ms=_number(environment, "HOMEPORT_SHUTDOWN_MS", 30_000),
-            memory_mb=_number(environment, "HOMEPORT_MEMORY_MB", 0),
-            clean_after_ms=_number(environment, "HOMEPORT_CLEAN_AFTER_MS", 0),
-            history_folder=Path(state).absolute() / history if history else None,
-            history_max_mb=_number(environment, "HOMEPORT_HISTORY_MAX_MB", 256),
-        )
-
-
-def attempt_of(resource_id: str) -> int:
-    """Return the YARN attempt in a container id: 2 for ``container_1700000000000_0001_02_000003``.
-
-    ConfigError: it does not have YARN's form.
-    """
-    try:
-        return whole_of(resource_id.split("_")[-2])
-    except (IndexError, ValueError):
-        rule = "it must be a YARN container id"
-        raise ConfigError("CONTAINER_ID", resource_id, rule, "start the launcher by YARN") from None
-
-
-def _required(environment: Mapping[str, str], name: str) -> str:
-    value = environment.get(name, "")
-    if not value:
-        raise ConfigError(name, None, "the launcher needs it", "start the launcher by the AM")
-    return value
-
-
-def _number(environment: Mapping[str, str], name: str, default: int) -> int:
-    text = environment.get(name, "")
-    if not text:
-        return default
-    try:
-        return whole_of(text)
-    except ValueError:
-        raise ConfigError(
-            name, text, "it must be a whole number", f"set a number such as {default}"
-        ) from None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -166,6 +85,7 @@ class _Child(RunningChild):
     lease: LeaseHolder
     package: str | None
     folder: Path
+    is_to_rest: bool = False
 
 
 class Launcher:
@@ -192,6 +112,7 @@ class Launcher:
         handed = handed or Handed()
         self._wanted = handed.package
         self._prepared: str | None = None
+        self._prepares: SpareKind | None = None  # for the permit that this launcher waits for
         self._child: _Child | None = None
         self._ended = {stopped.incarnation: stopped for stopped in handed.ended}
         self._report: Stopped | None = None
@@ -207,6 +128,7 @@ class Launcher:
         self._selector.register(self._wake_out, selectors.EVENT_READ)
         self._started = 0
         self._spare = Spare(self._start, self._selector, settings.memory_mb)
+        self._resting = Resting(self._selector)
         self._cleaning = HostCleaning(
             settings.clean_after_ms, settings.memory_mb, settings.token_file
         )
@@ -228,11 +150,13 @@ class Launcher:
                     return self._leaving
                 self._talk()
                 self._look_after_spare()
+                self._resting.look_after()
                 self._cleaning.look_after()
                 self._wait()
         finally:
             self._kill_child("the launcher ends")
             self._spare.end("the launcher ends")
+            self._resting.end("the launcher ends")
             self._cleaning.end("the launcher ends")
             if self._report is not None:
                 self._stop_reporter.of_stopped(self._report)
@@ -293,7 +217,7 @@ class Launcher:
                 pid=self._child.process.pid if self._child else os.getpid(),
                 running=self._child.incarnation if self._child else None,
                 report=self._child.process.memory.last_report() if self._child else None,
-                spare=self._spare.last_report(),
+                spare=self._readiness(),
                 package=self._child.package if self._child else None,
                 prepared=self._prepared,
                 unprepared=self._packages.fault(self._wanted),
@@ -312,11 +236,14 @@ class Launcher:
         elif order.kind is OrderKind.STOP:
             if order.is_replaced:
                 self._spare.expect_permit()
-            self._obey_stop(order.incarnation)
+            self._obey_stop(order.incarnation, order.keep)
         elif order.kind is OrderKind.WAIT:
+            self._prepares = None
             if self._child is not None and order.model_version is not None:
                 self._child.process.memory.model_version = order.model_version
                 self._wanted = order.package
+            elif self._child is None and order.prepare in _KINDS:
+                self._wanted, self._prepares = order.package, _KINDS[order.prepare]
         elif self._leaving is None:
             log.info("ordered to exit")
             self._leaving = 0
@@ -354,6 +281,7 @@ class Launcher:
         if self._leaving is not None or self._fits(package):
             return None
         self._spare.end("the launcher changes its environment")
+        self._resting.end("the launcher changes its environment")
         self._cleaning.end("the launcher changes its environment")
         handed = Handed(package, tuple(self._ended.values()))
         return self._environment.become(self._packages.environment(package), handed)
@@ -402,9 +330,11 @@ class Launcher:
             raise UnavailableError("the AM does not say where leases are renewed")
         return self._client.at(order.lease_url, max(order.lease_ms / 4000, 0.1), holds=True)
 
-    def _obey_stop(self, incarnation: Incarnation | None) -> None:
+    def _obey_stop(
+        self, incarnation: Incarnation | None, keep: Collection[TaskName] | None
+    ) -> None:
         if self._child is not None and incarnation in {None, self._child.incarnation}:
-            self._stop_child(ordered=True)
+            self._stop_child(ordered=True, keep=keep)
         elif incarnation is not None:
             # Never started here, or ended already: either way it will not run here any more.
             never_run = Stopped(incarnation, StopCause.ORDERED, 0)
@@ -428,8 +358,9 @@ class Launcher:
     def _run_child(
         self, folder: Path, order: Order, incarnation: Incarnation, lease: LeaseHolder
     ) -> None:
-        spare = self._spare.take(folder)
-        process = spare or self._start(SpareKind.NONE, folder)
+        self._prepares = None
+        waited = self._resting.take(folder) or self._spare.take(folder)
+        process = waited or self._start(SpareKind.NONE, folder)
         beats = BeatWatch.at(boot_ms(), self._settings.hang_ms)
         child = _Child(
             incarnation,
@@ -450,20 +381,32 @@ class Launcher:
             incarnation.processor_id,
             incarnation.epoch,
             process.pid,
-            "" if spare is None else ", which was the spare",
+            "" if waited is None else ", which has waited",
             process.log_file,
         )
         self._event("child-started", incarnation, child_pid=process.pid)
 
-    def _stop_child(self, *, ordered: bool) -> None:
-        """Send the child SIGTERM; kill it after ``task.shutdown.ms``. ``ordered``: by the AM."""
+    def _stop_child(self, *, ordered: bool, keep: Collection[TaskName] | None = None) -> None:
+        """Send the child SIGTERM, or let it rest; kill it after ``task.shutdown.ms``.
+
+        ``ordered``: by the AM. ``keep``: it rests, and these tasks are likely to stay; None: it
+        ends, also where it was to rest before.
+        """
         child = self._child
-        if child is None or child.kill_at_ms is not None:
+        if child is None:
             return
-        child.is_ordered = ordered
-        child.kill_at_ms = boot_ms() + child.shutdown_ms
-        child.process.signal(signal.SIGTERM)
-        log.info("stopping processor %s epoch %d", *_parts(child.incarnation))
+        is_stopping = child.kill_at_ms is not None
+        if is_stopping and (keep is not None or not child.is_to_rest):
+            return
+        if not is_stopping:
+            child.is_ordered = ordered
+            child.kill_at_ms = boot_ms() + child.shutdown_ms
+            log.info("stopping processor %s epoch %d", *_parts(child.incarnation))
+        child.is_to_rest = keep is not None
+        if keep is None:
+            child.process.signal(signal.SIGTERM)
+        else:
+            child.process.send(rest_order(keep))
 
     def _look_after_child(self) -> None:
         child = self._child
@@ -472,6 +415,8 @@ class Launcher:
         exit_code = child.process.poll()
         if exit_code is not None:
             self._record_end(child, exit_code)
+        elif child.is_to_rest and child.process.memory.resting == child.incarnation.epoch:
+            self._record_rest(child)
         elif self._leaving is not None and child.kill_at_ms is None:
             self._stop_child(ordered=False)  # it was being spawned when the signal came
         elif (why := child.reason_to_kill(boot_ms())) is not None:
@@ -499,6 +444,17 @@ class Launcher:
             "child-stopped", child.incarnation, cause=cause.value, exit_code=exit_code, **why
         )
 
+    def _record_rest(self, child: _Child) -> None:
+        """Note the stop of an incarnation that has let go; its process waits."""
+        child.lease.close()
+        self._child = None
+        self._selector.unregister(child.process.pid_fd)
+        self._resting.keep(child.process, child.folder)
+        self._ends(Stopped(child.incarnation, StopCause.ORDERED, 0))
+        log.info("processor %s epoch %d has let go, its process rests", *_parts(child.incarnation))
+        said = {"cause": StopCause.ORDERED.value, "exit_code": 0, "rests": True}
+        self._event("child-stopped", child.incarnation, **said)
+
     def _kill_child(self, why: str) -> None:
         child = self._child
         if child is None:
@@ -513,20 +469,41 @@ class Launcher:
         child.lease.close()
 
     def _look_after_spare(self) -> None:
+        if self._leaving is None and self._child is None and self._prepares is not None:
+            self._spare.look_after(self._prepares, package=self._own_folder())
+            return
         if self._child is None or self._leaving is not None:
             self._spare.look_after(None)
             return
         memory = self._child.process.memory
-        folder = self._packages.want(self._wanted)
-        is_ours = folder is not None and self._fits(self._wanted)
-        # Another environment's spare would not outlive the change to it.
-        own = folder if is_ours else None
+        own = self._own_folder()
         self._spare.look_after(memory.spare, memory.spare_share_mb, own)
-        if folder is not None and (not is_ours or self._spare.is_prepared(folder)):
+        folder = self._packages.find(self._wanted)
+        if folder is not None and (own is None or self._spare.is_prepared(folder)):
             self._prepared = self._wanted
         # By its place: it may have come since ``want``.
         kept = {self._child.folder, self._packages.place(self._wanted), self._spare.package}
         self._packages.keep_only(kept)
+
+    def _own_folder(self) -> Path | None:
+        """Return the folder of the wanted package; None: it is not here, or not for this Python.
+
+        Another environment's spare would not outlive the change to it.
+        """
+        folder = self._packages.want(self._wanted)
+        return folder if folder is not None and self._fits(self._wanted) else None
+
+    def _readiness(self) -> SpareReport | None:
+        """Return the report of the spare, or of the process that the next permit finds here."""
+        if self._prepares is None:
+            return self._spare.last_report()
+        folder = self._packages.find(self._wanted)
+        is_ready = folder is not None and (
+            self._resting.package is not None
+            or not self._fits(self._wanted)
+            or self._spare.is_prepared(folder)
+        )
+        return SpareReport(self._prepares.name.lower(), is_ready)
 
     def _fits(self, package: str | None) -> bool:
         return self._environment.is_own(self._packages.environment(package))
@@ -539,6 +516,7 @@ class Launcher:
         timeout_ms = self._next_ms
         if self._child is not None and self._child.kill_at_ms is not None:
             timeout_ms = min(timeout_ms, max(0, self._child.kill_at_ms - boot_ms()))
+            timeout_ms = min(timeout_ms, _REST_LOOK_MS) if self._child.is_to_rest else timeout_ms
         for key, _ in self._selector.select(timeout_ms / 1000):
             if key.fileobj is self._wake_out:
                 with contextlib.suppress(BlockingIOError):

@@ -54,12 +54,15 @@ def test_a_childs_log_has_its_output_and_its_errors(start: Start) -> None:
 
 
 def test_a_child_reads_its_permit_and_has_its_own_log(start: Start) -> None:
-    """The permit comes whole, and the log is renamed after the incarnation."""
-    child = start("cat")
+    """Each permit is a line, and the log is renamed after each incarnation."""
+    child = start("read one; echo $one; read another; echo $another; cat")
     child.permit("the permit", "container-0-1.log")
+    child.permit("the next", "container-0-2.log")
+    assert child.poll() is None, "its input is open"
+    child.end_orders()
     assert child.wait() == 0
-    assert child.log_file.name == "container-0-1.log"
-    assert child.log_file.read_bytes() == b"the permit"
+    assert child.log_file.name == "container-0-2.log"
+    assert child.log_file.read_bytes() == b"the permit\nthe next\n"
 
 
 def test_a_child_that_is_buried_without_a_permit_leaves_no_pipe_open(tmp_path: Path) -> None:

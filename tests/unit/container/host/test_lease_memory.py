@@ -170,7 +170,7 @@ def test_each_incarnation_of_a_processors_child_speaks_for_itself(memory: LeaseM
     child.say_rests(7)
     memory.rest()
     assert memory.deadline_ms > boot_ms() + 10**9
-    assert (memory.fenced, child.confirmed, memory.started, memory.resting) == (7, 7, 7, 7)
+    assert (memory.fenced, child.confirmed, memory.started, memory.resting) == (7, 7, 7, 0)
     assert memory.last_report() == ContainerReport()
     child.announce(ContainerReport(processed=3))
     assert memory.last_report() == ContainerReport(processed=3)

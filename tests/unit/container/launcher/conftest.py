@@ -21,7 +21,8 @@ from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.launcher import launcher as module
 from homeport.container.launcher import packages, spare
-from homeport.container.launcher.launcher import Launcher, LauncherSettings
+from homeport.container.launcher.launcher import Launcher
+from homeport.container.launcher.launcher_settings import LauncherSettings
 from homeport.container.launcher.lease_holder import LeaseHolder
 from homeport.container.launcher.stop_reporter import StopReporter as Witnesses
 from homeport.job_coordinator.history.writer import HistoryWriter

@@ -9,7 +9,7 @@ import pytest
 
 from homeport.config.errors import ConfigError, WireError
 from homeport.container.child.process import permit_of
-from homeport.container.launcher.launcher import LauncherSettings
+from homeport.container.launcher.launcher_settings import LauncherSettings
 from homeport.job_coordinator.http.messages import Order, OrderKind
 from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
