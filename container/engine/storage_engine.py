@@ -48,6 +48,14 @@ class MeasuredEngine(Protocol):
         """Return {name of a figure of ``/metrics`` with the store's labels, or none: its value}."""
 
 
+@runtime_checkable
+class StayingEngine(Protocol):
+    """An open store that may stay open while its process goes from one run to the next."""
+
+    def end_scans(self) -> None:
+        """End all scans that are open."""
+
+
 class StoreView(Protocol):
     """Reads a store's files beside its owner; writes nothing and takes no lock."""
 

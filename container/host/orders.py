@@ -9,7 +9,7 @@ SIGTERM, end the process; so does any other message.
 import json
 import os
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from homeport.container.host.stop_flag import StopFlag
 from homeport.job_coordinator.model.ids import TaskName
@@ -55,8 +55,16 @@ class Orders:
         self._terminated.set()
         self._stop.set()
 
-    def next_permit(self) -> str | None:
-        """Return the text of the next permit; None: there is no further one."""
+    def next_permit(
+        self, idle: Callable[[], object] = lambda: None, idle_s: float | None = None
+    ) -> str | None:
+        """Return the text of the next permit; None: there is no further one.
+
+        ``idle``: called once where nothing comes for ``idle_s``.
+        """
+        is_here = b"\n" in self._text or self._is_over
+        if not (is_here or self._terminated.wait_for_input(self._fd, idle_s)):
+            idle()
         found = self._message()
         if self._terminated.is_set():
             return None
@@ -84,10 +92,14 @@ class Orders:
         elif not self._terminated.is_set():
             stop.set()
 
+    def _ends(self) -> bool:
+        self._terminated.wait_for_input(self._fd)
+        return self._terminated.is_set()
+
     def _message(self) -> str | None:
         """Return the text up to the next newline; None at the end, or after ``terminate``."""
         while b"\n" not in self._text:
-            if self._is_over or self._terminated.wait_for_input(self._fd):
+            if self._is_over or self._ends():
                 return None
             piece = os.read(self._fd, _PIECE)
             self._is_over = not piece

@@ -62,10 +62,9 @@ class StopFlag:
         _readable((self._reader,), seconds)
         return self._set
 
-    def wait_for_input(self, fd: int) -> bool:
-        """Wait until ``fd`` can be read or the flag is set; return whether it is set."""
-        _readable((self._reader, fd), None)
-        return self._set
+    def wait_for_input(self, fd: int, seconds: float | None = None) -> bool:
+        """Wait until ``fd`` can be read or the flag is set; False: neither is after ``seconds``."""
+        return _readable((self._reader, fd), seconds)
 
     def pause(self, seconds: float) -> None:
         """Wait for ``seconds``; raise StopRequestedError where the order to stop ends the pause."""
@@ -83,9 +82,9 @@ def _close(*fds: int) -> None:
         os.close(fd)
 
 
-def _readable(fds: Sequence[int], seconds: float | None) -> None:
+def _readable(fds: Sequence[int], seconds: float | None) -> bool:
     # Not ``select``, whose descriptors end at 1023: stores may have many files open.
     waiting = select.poll()
     for fd in fds:
         waiting.register(fd, select.POLLIN)
-    waiting.poll(None if seconds is None else math.ceil(seconds * 1000))
+    return bool(waiting.poll(None if seconds is None else math.ceil(seconds * 1000)))

@@ -24,8 +24,9 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from homeport.config.errors import HomeportError, UnavailableError, in_one_line
@@ -44,9 +45,14 @@ from homeport.job_coordinator import logs
 
 if TYPE_CHECKING:
     from homeport.container.incarnation.context import Container, IncarnationContext
+    from homeport.container.storage.kept_stores import KeptStores
     from homeport.container.storage.task_store import Reached
 
 _LOG = logging.getLogger(__name__)
+
+_KEPT_S = 5.0
+"""How long a process that rests holds stores, which others of the host may wait for."""
+_COLLECT_S = 2.0
 
 FINISHED = 0
 STOPPED = 143
@@ -86,21 +92,47 @@ def _run_all(
     orders: Orders, memory: LeaseMemory | None, ready: GettingReady, reached: Reached | None
 ) -> tuple[int, str | None]:
     """Return (exit code, cause in one line) at the end of the permits, or of the process."""
-    is_first = True
-    while (permit := orders.next_permit()) is not None:
-        given = _Given(permit, orders.begin(), memory, ready, reached, is_first=is_first)
+    is_first, kept = True, Keeping()
+    while (permit := orders.next_permit(kept.close, _KEPT_S)) is not None:
+        given = _Given(permit, orders.begin(), memory, ready, reached, is_first, kept)
         code, cause, epoch = _run(given)
         if epoch is None or memory is None:
             return code, cause
         is_first = False
         _LOG.info("epoch %d rests", epoch)
         memory.say_rests(epoch)
-        # Now, while others stop too: what this one had goes before the next one is frozen.
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()
+        threading.Thread(target=_collect_later, name="garbage", daemon=True).start()
+    kept.close()
     ready.stop()
     return STOPPED, None
+
+
+def _collect_later() -> None:
+    """Collect what the ended incarnation has left, when the next one has probably started."""
+    time.sleep(_COLLECT_S)
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+
+
+class Keeping:
+    """The stores that stay open between two incarnations; the first one with tasks makes it."""
+
+    def __init__(self) -> None:
+        self._stores: KeptStores | None = None
+
+    def stores(self) -> KeptStores:
+        """Return them."""
+        # Imported here: see _prepared.
+        from homeport.container.storage.kept_stores import KeptStores  # noqa: PLC0415 - see above
+
+        self._stores = self._stores or KeptStores()
+        return self._stores
+
+    def close(self) -> None:
+        """Close them."""
+        if self._stores is not None:
+            self._stores.close()
 
 
 @dataclass(frozen=True)
@@ -117,6 +149,7 @@ class _Given:
     ready: GettingReady
     reached: Reached | None = None
     is_first: bool = True
+    kept: Keeping = field(default_factory=Keeping)
 
 
 def _run(given: _Given) -> tuple[int, str | None, int | None]:
@@ -138,6 +171,7 @@ def _run(given: _Given) -> tuple[int, str | None, int | None]:
     finally:
         over.set()
         if rested is None:
+            given.kept.close()
             given.ready.stop()
             if container is not None:
                 container.kill_children()
@@ -165,13 +199,15 @@ def _made(given: _Given, context: IncarnationContext) -> Container:
 
     standbys = standby_tasks.standbys_of_child(context)
     if context.job.is_standby:
+        given.kept.close()
         given.ready.stop()
         if standbys is not None:
             return standby_tasks.StandbysOnly(context, standbys)
         return standby_tasks.StandbyContainer(context)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as in _prepared
 
-    container = StreamContainer(context, given.ready, standbys, given.reached)
+    kept = given.kept.stores()
+    container = StreamContainer(context, given.ready, standbys, given.reached, kept)
     container.watch_calls(lambda cause: _end(FAILED, cause))
     return container
 

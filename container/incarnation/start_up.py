@@ -53,6 +53,7 @@ from homeport.container.serde.forms import forms_of, in_brief, kind_of, shown
 from homeport.container.storage.adjunct.adjunct_storage import Starts
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.container.storage.directory_lock import Holder, LockWait
+from homeport.container.storage.kept_stores import KeptStores
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
@@ -196,8 +197,8 @@ def report_started(
     _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in started.seconds.items()))
 
 
-def storage_of(context: IncarnationContext) -> ContainerStorage:
-    """Return the stores of the container, none of them open; predecessors are waited for."""
+def storage_of(context: IncarnationContext, kept: KeptStores | None = None) -> ContainerStorage:
+    """Return the stores of the container; only ``kept`` are open. Predecessors are waited for."""
     job, permit, environment = context.job, context.permit, context.environment
     kinds = {store.changelog is None for store in job.stores}
     needed = (bool(job.adjuncts) or False in kinds, bool(job.adjuncts) or True in kinds)
@@ -216,6 +217,7 @@ def storage_of(context: IncarnationContext) -> ContainerStorage:
         adjuncts=adjunct_storage(
             job, owner, (logged, scratch), read_clocks, OneThread("adjunct stores")
         ),
+        kept=kept or KeptStores(),
     )
 
 

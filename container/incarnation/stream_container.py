@@ -5,7 +5,7 @@ import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
@@ -56,6 +56,7 @@ from homeport.container.reporting.work_report import WorkReport
 from homeport.container.spark.micro_batch import SparkPipeline
 from homeport.container.spark.prepared import PipelineSettings, start_pipeline
 from homeport.container.spark.session import LocalSpark
+from homeport.container.storage.kept_stores import KeptStores
 from homeport.container.storage.task_store import Reached, passed
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
 from homeport.job_coordinator.model.ids import TaskName
@@ -110,7 +111,7 @@ class StreamContainer(Container):
     """Runs a container's active tasks.
 
     ``standbys``: follow beside them, from its start to its end. ``reached``: gets each step of a
-    transaction and of a flush when it is done.
+    transaction and of a flush when it is done. ``kept``: the process's.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class StreamContainer(Container):
         ready: GettingReady,
         standbys: StandbyTasks | None = None,
         reached: Reached | None = None,
+        kept: KeptStores | None = None,
     ) -> None:
         super().__init__(context)
         self._job = context.job
@@ -130,11 +132,13 @@ class StreamContainer(Container):
         launcher = context.launcher
         self._report = WorkReport(launcher.announce, context.phases.elapsed_s, launcher.say_works)
         self._calls = CallWatch(self._job.task.callback_timeout_ms)
+        self._contexts: Collection[Context] = ()
         self._spark: LocalSpark | None = None
         self._settings: PipelineSettings | None = None
         self._traces = self._new_traces()
         self._restored: dict[str, dict[str, Restored]] = {}
-        self._storage = start_up.storage_of(context)
+        self._storage = start_up.storage_of(context, kept)
+        self._storage.close_others()
         self._tuning = LiveTuning(context)
 
     def run(self) -> bool:
@@ -154,6 +158,7 @@ class StreamContainer(Container):
             pipeline = self._pipeline()
             outputs = outputs_of(self._job, functools.partial(partition_count, self._job.systems))
             contexts = contexts_of(self._job, self._storage, self._report)
+            self._contexts = contexts.values()
             tasks, requests, calls = self._make_tasks(task_class, contexts, outputs)
             typed = typed_input(self._job, task_class, outputs, pipeline)
             self._stop.check()
@@ -350,11 +355,16 @@ class StreamContainer(Container):
         """End in order: what is committed in Kafka is on this disk, as OFFSET states."""
         if self._standbys is not None:
             self._standbys.close()
+        if self._stop.is_to_rest:
+            self._storage.stay(self._stop.kept)
         loop.flush()
         if not self._stop.is_to_rest:
             self.kill_children()
         for task in parts.tasks.values():
             task.close()
+        for context in self._contexts:
+            context.end()
+        parts.outputs.end()
         self._traces.close()
         if parts.calls is not None:
             parts.calls.close()

@@ -27,6 +27,7 @@ from homeport.container.api import (
     Timer,
 )
 from homeport.container.callables import TaskFailedError, unrun
+from homeport.container.host.run_over import OVER
 from homeport.container.processing.record_rules import (
     checked_headers,
     named,
@@ -154,6 +155,10 @@ class Outputs:
         self.sends = []
         self.size_bytes = 0
 
+    def end(self) -> None:
+        """Refuse every further call: the run that this is of has ended."""
+        self._places = self.sends = OVER
+
     def _encoded(
         self, stream: str, place: tuple[str, str], which: int, pair: tuple[object, object]
     ) -> bytes:
@@ -247,6 +252,11 @@ class Context:
     def close(self) -> None:
         """Let the task no longer send or ask."""
         self.send, self._requests = _refuse_send, None
+
+    def end(self) -> None:
+        """Refuse every further call: the run that this is of has ended."""
+        self.timers.end()
+        self._stores = self._config = self._repartitions = OVER
 
     def commit(self) -> None:
         """Ask the container to commit at the end of the micro-batch."""

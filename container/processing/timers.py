@@ -9,6 +9,7 @@ import pyarrow as pa
 from homeport.config.settings.timers_section import TimersConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import KeyValueStore, Timer
+from homeport.container.host.run_over import OVER
 from homeport.container.progress.watermark import Watermark, newest_times
 from homeport.job_coordinator.clocks import wall_ms
 from homeport.job_coordinator.model.job_model import TaskModel
@@ -160,6 +161,10 @@ class Timers:
             return False
         self.cancel(timer.name, timer.key)
         return True
+
+    def end(self) -> None:
+        """Refuse every further call: the run that this is of has ended."""
+        self._timers = self._heaps = self._now_ms = OVER
 
     # -- inside
 

@@ -280,10 +280,14 @@ class RocksDbStore:
         It raises as ``write``.
         """
         # RocksDB stays open, and its directory locked, for as long as one of them is.
+        self.end_scans()
+        self._call(self._db.close)
+
+    def end_scans(self) -> None:
+        """End all scans that are open."""
         for scan, parts in list(self._scans.items()):
             scan.close()
             parts.clear()  # which a generator that never ran holds on to, from Python 3.13 on
-        self._call(self._db.close)
 
     def _call(self, action: Callable[[], _Found]) -> _Found:
         try:

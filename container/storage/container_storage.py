@@ -1,7 +1,7 @@
 """The stores of one container: opened, restored, changed by transactions, flushed, closed."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.changelog_reader import RestoreListener, RestoreReader
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
+from homeport.container.storage.kept_stores import KeptStores
 from homeport.container.storage.overlay import Overlay
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.store_restore import RestoreManager, Workers
@@ -43,6 +44,7 @@ class ContainerStorage:
     files. ``adjuncts``: the stores that inputs fill; None: the job has none. ``forms`` {store: the
     forms of its keys and values, in brief}: STORE-META has those that are known before ``restore``.
     ``writers`` {store: the forms of its values, the first container's first}, of several of Avro.
+    ``kept``: the stores that may have stayed open since the last run of this process.
     """
 
     logged_root: Path
@@ -57,7 +59,9 @@ class ContainerStorage:
     adjuncts: AdjunctStorage | None = None
     forms: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     writers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kept: KeptStores = field(default_factory=KeptStores)
     _opened: list[TaskStore] = field(default_factory=list)
+    _staying: Collection[TaskName] = ()
     _by_id: dict[StoreId, TaskStore] = field(default_factory=dict)
     _sending: ClockReading = NEVER
 
@@ -72,23 +76,36 @@ class ContainerStorage:
             StoreError: two tasks would have one directory, or it cannot be made.
         """
         paths = self._paths()
-        tasks = len(self.tasks)
-        count = len(self.stores) * tasks + (self.adjuncts.count if self.adjuncts else 0)
-        self._engines = StorageEngines(self.memory_bytes, count, tasks)
+        self.close_others()
+        self._engines = self.kept.engines() or StorageEngines(*self._shares())
         for config in self.stores:
             for task in self.tasks:
                 path = paths[config.name, task.task_name]
-                root = path.parents[1]
-                directory = StoreDirectory(path, self.wait, self.holder, below=root)
-                try:
-                    store = open_task_store(config, task, directory, self._engines)
-                except BaseException:
-                    directory.release()
-                    raise
-                self._opened.append(store)
+                store = self.kept.take(path, task, self.holder)
+                self._opened.append(store or self._found(config, task, path))
         if self.adjuncts is not None:
             self.adjuncts.open(self._engines, self.wait, self.holder)
         self._by_id = {item.id: item for item in self._opened}
+
+    def close_others(self) -> None:
+        """Close the stores that have stayed open and are not of this container; StoreError."""
+        tasks = {task.task_name: task for task in self.tasks}
+        configs = {config.name: config for config in self.stores}
+        wanted = {path: (configs[s], tasks[t]) for (s, t), path in self._paths().items()}
+        self.kept.retain(wanted, self._shares())
+
+    def _shares(self) -> tuple[int, int, int]:
+        tasks = len(self.tasks)
+        count = len(self.stores) * tasks + (self.adjuncts.count if self.adjuncts else 0)
+        return self.memory_bytes, count, tasks
+
+    def _found(self, config: StoreConfig, task: TaskModel, path: Path) -> TaskStore:
+        directory = StoreDirectory(path, self.wait, self.holder, below=path.parents[1])
+        try:
+            return open_task_store(config, task, directory, self._engines)
+        except BaseException:
+            directory.release()
+            raise
 
     def _paths(self) -> dict[tuple[str, TaskName], Path]:
         paths: dict[tuple[str, TaskName], Path] = {}
@@ -109,7 +126,7 @@ class ContainerStorage:
     ) -> dict[str, dict[str, Restored]]:
         """Bring every store to the head of its changelog; return {store: {task: how}}.
 
-        Then OFFSET has that head, and STORE-META the time at which the store stood there.
+        OFFSET and STORE-META have that, too, unless nothing but markers was read.
         """
         manager = RestoreManager(
             self._engines, self.grouper, reader, listener, workers, forms=self.forms
@@ -119,7 +136,8 @@ class ContainerStorage:
             if store.engine is None:
                 store.engine = self._engines.open(store.config, store.directory.path)
             store.overlay = Overlay(store.engine)
-        self.flush()
+        for store in self.logged:
+            store.flush_restored(results[store.config.name][store.task.task_name].records)
         return results
 
     @property
@@ -206,8 +224,16 @@ class ContainerStorage:
             StoreError: a store has failed. A new OFFSET would hide its damage from the next start.
         """
         self._engines.require_sound()
-        moved = sum([item.flush(reached, begins) for item in self._opened])
+        own = (item for item in self._opened if not self._stays(item))
+        moved = sum([item.flush(reached, begins) for item in own])
         return moved + (self.adjuncts.flush(reached, begins) if self.adjuncts else 0)
+
+    def stay(self, tasks: Collection[TaskName]) -> None:
+        """Have ``close`` keep the stores of ``tasks`` that may stay open, without a flush."""
+        self._staying = frozenset(tasks)
+
+    def _stays(self, item: TaskStore) -> bool:
+        return item.task.task_name in self._staying and item.may_stay
 
     def _of(self, store: StoreId) -> TaskStore:
         found = self._by_id.get(store)
@@ -216,9 +242,12 @@ class ContainerStorage:
         return found
 
     def close(self) -> None:
-        """Close and unlock everything; writes of an open transaction are gone."""
+        """Close and unlock all that does not ``stay``; writes of an open transaction are gone."""
         for item in self._opened:
-            item.close()
+            if self._stays(item):
+                self.kept.put(item, self._engines)
+            else:
+                item.close()
         self._opened.clear()
         self._by_id.clear()
         if self.adjuncts is not None:

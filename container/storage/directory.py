@@ -141,6 +141,10 @@ class StoreDirectory(DirectoryFiles):
         except OSError as error:
             raise StoreError(f"{path}: it cannot be made: {error.strerror}") from None
 
+    def name_holder(self, holder: Holder | None) -> None:
+        """Write the present holder into the lock file; None: this process."""
+        self._lock.name_holder(holder or Holder.of_this_process())
+
     def empty(self) -> None:
         """Remove everything but the lock.
 

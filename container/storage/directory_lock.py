@@ -138,6 +138,10 @@ class DirectoryLock:
         except BaseException:
             self.release()
             raise
+        self.name_holder(own)
+
+    def name_holder(self, own: Holder) -> None:
+        """Write the present holder into the lock file."""
         # Only people read it: a full disk does not keep a store from being opened.
         with contextlib.suppress(OSError):
             os.ftruncate(self.descriptor, 0)

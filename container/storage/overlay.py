@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from homeport.container.engine.storage_engine import StorageEngine
+from homeport.container.host.run_over import OVER
 from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 
 Pairs = Generator[tuple[bytes, bytes], None, None]
@@ -105,6 +106,10 @@ class Overlay:
         """Drop the open and the sealed transaction."""
         self.release()
         self._empty()
+
+    def end(self) -> None:
+        """Refuse every further call: the run that this is of has ended."""
+        self._committed = self._below = self._entries = self._ordered = OVER
 
     def _empty(self) -> None:
         self._entries = {}

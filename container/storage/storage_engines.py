@@ -30,6 +30,12 @@ class StorageEngines:
         self._openers: dict[str, Opener] = {}
         self._failures: dict[Path, StoreError] = {}
 
+    def serves(self, memory_bytes: int, store_count: int, task_count: int) -> bool:
+        """Return whether its stores share their memory nearly as these would."""
+        own_bytes, *own = self._shares
+        counts = zip(own, (store_count, task_count), strict=True)
+        return own_bytes == memory_bytes and all(a <= 2 * b and b <= 2 * a for a, b in counts)
+
     def open(self, config: StoreConfig, path: Path) -> StorageEngine:
         """Open the store of ``config``, whose files are in ``path``.
 

@@ -11,6 +11,7 @@ from homeport.container.adjunct.steps import AdjunctStep
 from homeport.container.engine.storage_engine import (
     DamagedStoreError,
     PersistentEngineFactory,
+    StayingEngine,
     StorageEngine,
 )
 from homeport.container.host.disk_space import DiskError
@@ -148,6 +149,14 @@ class TaskStore:
             reached(step)
         return progress.has_moved
 
+    def flush_restored(self, records: int) -> None:
+        """Flush the store after a restore that has read so many records.
+
+        Where that were none, its files are right: a start that finds them reads the markers again.
+        """
+        if records or self.flushed_offset is None or self._progress().is_meta_due:
+            self.flush()
+
     def _progress(self) -> StoreProgress:
         meta = self._meta()
         is_due = meta is not None and is_meta_due(self.local.meta, meta)
@@ -184,8 +193,37 @@ class TaskStore:
         self.directory.write_text(META_FILE, meta_text(meta))
         self.local = replace(self.local, meta=meta)
 
+    @property
+    def may_stay(self) -> bool:
+        """Return whether the next run of the process may take it over, as it could find it."""
+        has_offset = self.config.is_kept and self.flushed_offset is not None
+        return has_offset and isinstance(self.engine, StayingEngine)
+
+    def serves(self, config: StoreConfig, task: TaskModel) -> bool:
+        """Return whether it is the store of that configuration and task."""
+        own, other = ((t.state_of, t.changelog_partition, t.task_mode) for t in (self.task, task))
+        return self.config == config and own == other
+
+    def rest(self) -> None:
+        """Stay open without an owner; what a start would find in its files is noted."""
+        engine = self.opened()
+        if isinstance(engine, StayingEngine):
+            engine.end_scans()
+        if self.overlay is not None:
+            self.overlay.end()
+            self.overlay = None
+        self.local = LocalState(
+            exists=True,
+            offset_file=self.flushed_offset,
+            offset_time_ms=self.local.offset_time_ms,
+            meta=self._meta(),
+            position=engine.position,
+        )
+
     def close(self) -> None:
         """Close and unlock the store; writes of an open transaction are gone."""
+        if self.overlay is not None:
+            self.overlay.end()
         try:
             if self.engine is not None:
                 self.engine.close()

@@ -96,3 +96,19 @@ def test_the_end_of_the_pipe_ends_an_incarnation_that_might_have_rested(pipe: _P
     os.close(pipe.writer)
     assert stop.wait(LIMIT_S)
     assert not stop.is_to_rest
+
+
+def test_a_wait_without_a_permit_is_noticed_once(pipe: _Pipe) -> None:
+    """What the process holds for the next permit is let go; a permit may come all the same."""
+    idle: list[str] = []
+
+    def note() -> None:
+        idle.append("idle")
+        pipe.send("late\n")
+
+    assert pipe.orders.next_permit(note, 0.01) == "late"
+    pipe.send("one\ntwo\n")
+    assert pipe.orders.next_permit(note, LIMIT_S) == "one"
+    assert pipe.orders.next_permit(note, 0) == "two"
+    assert idle == ["idle"]
+    os.close(pipe.writer)

@@ -35,11 +35,14 @@ def test_a_wait_for_input_lasts_until_there_is_some_or_the_flag_is_set() -> None
     before = signal.signal(signal.SIGALRM, lambda *_: os.write(writer, b"permit"))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.01)
-        assert not flag.wait_for_input(reader)
+        assert flag.wait_for_input(reader)
+        assert not flag.is_set()
         assert os.read(reader, 100) == b"permit"
+        assert not flag.wait_for_input(reader, 0.01)
         signal.signal(signal.SIGALRM, lambda *_: flag.set())
         signal.setitimer(signal.ITIMER_REAL, 0.01)
         assert flag.wait_for_input(reader)
+        assert flag.is_set()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

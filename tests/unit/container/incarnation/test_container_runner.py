@@ -17,7 +17,13 @@ from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.orders import REST, Orders
 from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation import container_runner
-from homeport.container.incarnation.container_runner import FAILED, FINISHED, STOPPED, _Given
+from homeport.container.incarnation.container_runner import (
+    FAILED,
+    FINISHED,
+    STOPPED,
+    Keeping,
+    _Given,
+)
 from homeport.container.incarnation.warm_up import GettingReady
 
 EPOCH = 7
@@ -48,15 +54,24 @@ class _Ready(GettingReady):
         self.stops += 1
 
 
+class _Keeping(Keeping):
+    """Counts its ends."""
+
+    closes = 0
+
+    def close(self) -> None:
+        self.closes += 1
+
+
 def _ran(
     monkeypatch: pytest.MonkeyPatch, work: Callable[[StopFlag], bool], *, is_over: bool = True
-) -> tuple[tuple[int, str | None, int | None], tuple[int, int]]:
-    """What an incarnation led to; how often its children and what was ready were ended."""
-    stop, ready = StopFlag(), _Ready()
+) -> tuple[tuple[int, str | None, int | None], tuple[int, int, int]]:
+    """What an incarnation led to; how often children, Spark and kept stores were ended."""
+    stop, ready, kept = StopFlag(), _Ready(), _Keeping()
     container = _Container(lambda: work(stop), is_over=is_over)
     monkeypatch.setattr(container_runner, "_prepared", lambda *_, **__: (container, EPOCH))
-    ended = container_runner._run(_Given("a permit", stop, None, ready))
-    return ended, (container.kills, ready.stops)
+    ended = container_runner._run(_Given("a permit", stop, None, ready, kept=kept))
+    return ended, (container.kills, ready.stops, kept.closes)
 
 
 def _rests(stop: StopFlag) -> bool:
@@ -79,8 +94,8 @@ def test_a_process_rests_where_nothing_of_its_incarnation_is_at_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What the next one can use stays; in all other cases all of it goes with the process."""
-    ended, rested = (1, 1), (STOPPED, None, EPOCH)
-    assert _ran(monkeypatch, _rests) == (rested, (0, 0))
+    ended, rested = (1, 1, 1), (STOPPED, None, EPOCH)
+    assert _ran(monkeypatch, _rests) == (rested, (0, 0, 0))
     stopped = (STOPPED, None, None)
     assert _ran(monkeypatch, _rests, is_over=False) == (stopped, ended)
     assert _ran(monkeypatch, _is_terminated) == (stopped, ended)
@@ -120,7 +135,7 @@ def test_the_exit_code_names_the_cause(
     def fails(_stop: StopFlag) -> bool:
         raise error
 
-    ended, (_stops, _kills) = _ran(monkeypatch, fails)
+    ended, _ends = _ran(monkeypatch, fails)
     assert ended[0] == code
     assert str(error) in str(ended[1])
 

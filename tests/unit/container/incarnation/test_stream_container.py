@@ -19,6 +19,7 @@ from homeport.container.incarnation.stream_container import StreamContainer
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.processing.loop_dependencies import LoopDependencies
 from homeport.container.processing.run_loop import RunLoop
+from homeport.container.processing.task_instance import Outputs
 from homeport.container.spark.prepared import PipelineSettings
 from homeport.container.spark.session import LocalSpark
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -74,6 +75,7 @@ def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
     stop.rest()
     parts = SimpleNamespace(
         tasks={},
+        outputs=Outputs((), (), None),
         calls=None,
         plain=None,
         adjuncts=None,

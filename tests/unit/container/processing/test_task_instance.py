@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from types import MappingProxyType
 
 import pyarrow as pa
 import pytest
 
+from homeport.config.errors import HomeportError
 from homeport.container.api import BatchTask, Headers, MessageCollector, TaskContext
 from homeport.container.callables import TaskFailedError
+from homeport.container.host.run_over import RunOverError
 from homeport.container.processing.task_instance import Context, Outputs, Requests, TaskInstance
 from homeport.container.progress.topic_rules import size_of
 from homeport.job_coordinator.model.ids import TaskName
@@ -140,3 +143,31 @@ def _run_through(context: Context) -> None:
     instance.process_batch(pa.table({"a": [1]}))
     instance.end_transaction()
     instance.close()
+
+
+def test_nothing_of_an_ended_run_answers() -> None:
+    """Code may keep it in a module, and the process may run another incarnation."""
+    outputs, requests = _outputs(), Requests()
+    context = Context(TaskName("T"), {"k": "v"}, {})
+    context.open(outputs, requests)
+    send, schedule = context.send, context.scheduler.schedule
+    context.close()
+    context.end()
+    outputs.end()
+    calls: list[Callable[[], object]] = [
+        lambda: send("kafka.out", b"x"),
+        lambda: outputs.send("kafka.out", b"x"),
+        lambda: schedule("t", after_ms=1),
+        lambda: context.scheduler.cancel("t"),
+        lambda: context.scheduler.scheduled("t"),
+        lambda: context.store("s"),
+        lambda: context.config,
+        lambda: context.repartition("r"),
+    ]
+    for call in calls:
+        with pytest.raises(RunOverError, match="that run has ended"):
+            call()
+    for refused in (context.commit, context.shutdown, lambda: context.send("kafka.out", b"x")):
+        with pytest.raises(HomeportError):
+            refused()
+    assert requests == Requests()
