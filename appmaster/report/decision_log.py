@@ -14,6 +14,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     EndFailover,
     Instruction,
     PermitContainer,
+    PrepareProcess,
     ReleaseResource,
     StopContainer,
     WriteFailover,
@@ -37,8 +38,8 @@ log = logging.getLogger("driver")
 class DecisionLog:
     """Logs decisions, counts them in ``metrics`` and keeps the last ones in ``events``.
 
-    It remembers which permits and stops it has shown. Each recovery that ends is reported once. For
-    the driver's event loop.
+    Permits, stops and preparations come again and again; it remembers which it has shown. Each
+    recovery that ends is reported once. For the driver's event loop.
     """
 
     def __init__(self, history: HistoryWriter, launchers: LauncherTable) -> None:
@@ -49,6 +50,7 @@ class DecisionLog:
         self._launchers = launchers
         self._permitted: set[Incarnation] = set()
         self._stopped: set[Incarnation] = set()
+        self._prepared: set[PrepareProcess] = set()
 
     def started(self, message: Started) -> None:
         """Note that a stream container has reported its start."""
@@ -88,6 +90,7 @@ class DecisionLog:
         times = Times(step.known_ms, boot_ms(), wall_ms())
         self._report(self.recoveries.decided(step.before, event, decision, times))
         orders = [i for i in decision.instructions if not self._is_repeated(i)]
+        self._prepared.update(i for i in orders if isinstance(i, PrepareProcess))
         if orders or decision.records or (decision.reasons and not decision.instructions):
             self.events.add(event, decision, orders)
         if not orders and not decision.records:
@@ -135,6 +138,8 @@ class DecisionLog:
             return instruction.incarnation in self._permitted
         if isinstance(instruction, StopContainer):
             return instruction.incarnation in self._stopped
+        if isinstance(instruction, PrepareProcess):
+            return instruction in self._prepared
         return isinstance(instruction, ReleaseResource)
 
     def permitted(self, permit: PermitContainer, container: ContainerState | None) -> None:
