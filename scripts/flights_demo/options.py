@@ -89,8 +89,9 @@ _BEFALLS = {
         "it that counts its records; then calm, and both results are exact"
     ),
     "rescale": (
-        "3 containers become 5, then 2, by one key and while they work; the driver is killed "
-        "in the middle of each change. Only whose tasks change restart, and the result is exact"
+        "3 containers become 5, then 2, by one key and while they work; only whose tasks change "
+        "begin again, in the processes that they have. The driver is killed in the middle of the "
+        "second change, and the result is exact"
     ),
     "standbys": (
         "each container has a standby on another host; once all is consumed each of them holds "

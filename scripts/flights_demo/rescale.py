@@ -1,7 +1,8 @@
 """The running job gets more containers, then fewer, by one key (``scripts/demo --rescale``).
 
 No application is submitted again: ``coordinator-stream-writer`` writes ``job.container.count``, and
-the job follows. Its driver is killed in the middle of each change.
+the job follows. Containers that stay keep their processes. The driver is killed in the middle of
+the second change, and the next one does not know that they may.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ class Rescale(Story):
         """The job has had each count of containers, and all of them work."""
         for count in COUNTS:
             with self.screen.phase(f"{self.job.count} -> {count} containers"):
-                self._to(count)
+                self._to(count, kills=count == COUNTS[-1])
 
-    def _to(self, count: int) -> None:
+    def _to(self, count: int, *, kills: bool) -> None:
         model, before = self.job.get(""), self.containers()
         with self.job.writing_key(KEY, str(count)):
             self.wait_for(
                 "the new JobModel", lambda: len(self.job.get("")["containers"]) == count, _POLL_S
             )
             visible_s = time.time()
-        self._kill_driver()
+        if kills:
+            self._kill_driver()
         written_s = key_written_s(self.reader, KEY)
         self.job.count = count
         self.job.wait_until_running(self.screen.progress)
@@ -52,18 +54,22 @@ class Rescale(Story):
             f"{count} containers: at GET / {visible_s - written_s:.2f} s after the record of the "
             f"key was written, all at work after {took_s:.1f} s"
         )
-        self._compare(model["containers"], self.job.get("")["containers"], before)
+        lived = self._compare(model["containers"], self.job.get("")["containers"], before)
+        if not kills:
+            self.judge(f"to {count} containers: none that stays has a new process", held=lived)
 
-    def _compare(self, old: dict[str, Any], new: dict[str, Any], before: Containers) -> None:
+    def _compare(self, old: dict[str, Any], new: dict[str, Any], before: Containers) -> bool:
+        """Judge whose work began again; return whether the processes of all that stay lived on."""
         now = self.containers()
         rows: list[tuple[str, ...]] = [_HEAD]
-        exact = True
+        exact = lives = True
         for processor in sorted({*old, *new}):
             had, has = (set(m.get(processor, {}).get("tasks", {})) for m in (old, new))
             pids = tuple(str(c.get(processor, {}).get("pid", "-")) for c in (before, now))
             if processor in old and processor in new:
                 is_begun = before[processor]["epoch"] != now[processor]["epoch"]
                 exact &= is_begun == (had != has)
+                lives &= before[processor]["pid"] == now[processor]["pid"]
                 stated = "yes" if is_begun else "no"
             else:
                 stated = "new" if processor in new else "gone"
@@ -72,6 +78,7 @@ class Rescale(Story):
         self.screen.table(change, rows)
         text = f"{change}: work began again only where tasks changed"
         self.judge(text, held=exact and set(now) == set(new))
+        return lives
 
     def _kill_driver(self) -> None:
         assert isinstance(self.cluster, LocalCluster)  # noqa: S101 - the options see to it
