@@ -21,7 +21,7 @@ from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.log_reader import log_readers
+from homeport.container.kafka.log_reader import LogReader, log_readers
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.sending import partition_count, refused_record
 from homeport.container.kafka.topic_watch import TopicWatch
@@ -148,10 +148,15 @@ class StreamContainer(Container):
             threading.Thread(target=use_arrow_once, name="arrow", daemon=True).start()
             self._start_spark()
             task_class = task_class_of(self._job.config)
-        with start_up.confirmed_stream(context, start_up.fence_and_begin) as (stream, producer):
+        used = {name: self._job.systems[name] for name in self._job.used_systems}
+        with (
+            # They connect while others are fenced, and ask for nothing before that is done.
+            log_readers(used, self._stop.pause) as readers,
+            start_up.confirmed_stream(context, start_up.fence_and_begin) as (stream, producer),
+        ):
             topics = self._watched_topics(stream)
             with ending_what_hangs(self._job, stream, self._stop.pause):
-                positions = self._restore(stream)
+                positions = self._restore(stream, readers)
             self._begin(producer, positions)
             # It connects while Spark starts; nothing is taken from it before the locality stands.
             source = self._source(positions)
@@ -291,14 +296,14 @@ class StreamContainer(Container):
         watch.begin(stream)
         return watch
 
-    def _restore(self, stream: CoordinatorStreamStore) -> start_up.Positions:
+    def _restore(
+        self, stream: CoordinatorStreamStore, readers: Mapping[str, LogReader]
+    ) -> start_up.Positions:
         start_up.require_forms(stream, self._job, self._storage, self._context.environment.host)
-        used = {name: self._job.systems[name] for name in self._job.used_systems}
-        with log_readers(used, self._stop.pause) as readers:
-            self._restored = restore_stores(self._context, self._storage, readers)
-            with self._context.phases.phase("checkpoint"):
-                warn_of_compacted(self._job, readers)
-                return start_up.read_positions(self._job, readers, stream, self._storage)
+        self._restored = restore_stores(self._context, self._storage, readers)
+        with self._context.phases.phase("checkpoint"):
+            warn_of_compacted(self._job, readers)
+            return start_up.read_positions(self._job, readers, stream, self._storage)
 
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
         # Before the commit: a container that dies in between leaves a line too many, not too few.

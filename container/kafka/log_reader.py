@@ -84,6 +84,9 @@ class LogReader:
         self._admin = admin(system)
         self._consumer = consumer(system, {**restore_properties(system), **(over or {})})
 
+    def _topics(self) -> TopicAdmin:
+        return TopicAdmin(self._system, client=self._admin)
+
     def close(self) -> None:
         """End the reading."""
         self._consumer.close()
@@ -156,10 +159,10 @@ class LogReader:
 
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
         """Return {topic: its id, how long it keeps deletions, and what it removes}."""
-        admin, ids = TopicAdmin(self._system), self.topic_ids(names)
+        ids = self.topic_ids(names)
         found = {}
         for name in names:
-            config = admin.topic_config(name)
+            config = self._topics().topic_config(name)
             found[name] = ChangelogTopic(
                 ids[name],
                 int(config[DELETE_RETENTION]),
@@ -172,7 +175,7 @@ class LogReader:
         """Return {topic: the broker's id of it}."""
         if not names:
             return {}
-        ids = TopicAdmin(self._system).existing_ids(names)
+        ids = self._topics().existing_ids(names)
         for name in sorted(set(names).difference(ids)):
             raise PartitionError(f"system {self._system.name!r}: there is no topic {name!r}")
         return ids
@@ -182,8 +185,7 @@ class LogReader:
 
         In such a topic a newer record removes older ones of the same key.
         """
-        admin = TopicAdmin(self._system)
-        found = {name: admin.topic_config(name) for name in names}
+        found = {name: self._topics().topic_config(name) for name in names}
         return {
             name: int(config[DELETE_RETENTION])
             for name, config in found.items()

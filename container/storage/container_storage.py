@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +33,8 @@ from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import TaskModel
 from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.status.figures import FIGURES, Sample
+
+_FLUSHERS = 8
 
 
 @dataclass
@@ -136,8 +139,8 @@ class ContainerStorage:
             if store.engine is None:
                 store.engine = self._engines.open(store.config, store.directory.path)
             store.overlay = Overlay(store.engine)
-        for store in self.logged:
-            store.flush_restored(results[store.config.name][store.task.task_name].records)
+        of = {item.id: results[item.config.name][item.task.task_name] for item in self.logged}
+        _together(self.logged, lambda item: item.flush_restored(of[item.id].records))
         return results
 
     @property
@@ -224,8 +227,11 @@ class ContainerStorage:
             StoreError: a store has failed. A new OFFSET would hide its damage from the next start.
         """
         self._engines.require_sound()
-        own = (item for item in self._opened if not self._stays(item))
-        moved = sum([item.flush(reached, begins) for item in own])
+        own = [item for item in self._opened if not self._stays(item)]
+        if self._staying:
+            moved = sum(_together(own, lambda item: item.flush(reached, begins)))
+        else:
+            moved = sum([item.flush(reached, begins) for item in own])
         return moved + (self.adjuncts.flush(reached, begins) if self.adjuncts else 0)
 
     def stay(self, tasks: Collection[TaskName]) -> None:
@@ -252,6 +258,12 @@ class ContainerStorage:
         self._by_id.clear()
         if self.adjuncts is not None:
             self.adjuncts.close()
+
+
+def _together(stores: Sequence[TaskStore], action: Callable[[TaskStore], bool]) -> list[bool]:
+    """Return the results of ``action``, which mostly waits for the disk; tasks wait for all."""
+    with ThreadPoolExecutor(_FLUSHERS) as pool:
+        return list(pool.map(action, stores))
 
 
 def store_figures(stores: Iterable[TaskStore]) -> Iterator[Sample]:

@@ -149,13 +149,13 @@ class TaskStore:
             reached(step)
         return progress.has_moved
 
-    def flush_restored(self, records: int) -> None:
-        """Flush the store after a restore that has read so many records.
+    def flush_restored(self, records: int) -> bool:
+        """Flush the store after a restore that has read so many records; return as ``flush``.
 
         Where that were none, its files are right: a start that finds them reads the markers again.
         """
-        if records or self.flushed_offset is None or self._progress().is_meta_due:
-            self.flush()
+        is_due = records or self.flushed_offset is None or self._progress().is_meta_due
+        return bool(is_due) and self.flush()
 
     def _progress(self) -> StoreProgress:
         meta = self._meta()

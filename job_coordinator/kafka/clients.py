@@ -33,8 +33,12 @@ _NO_LOG = logging.getLogger("homeport.librdkafka.admin")
 _NO_LOG.disabled = True
 """Of admin clients, whose lines would come at any ``poll``."""
 
-_RECONNECTING: Mapping[str, str | int | float | bool] = {"reconnect.backoff.max.ms": 1000}
-"""The library's ten seconds would delay the return to a broker that is back."""
+_RECONNECTING: Mapping[str, str | int | float | bool] = {
+    # The first connections of a new client wait for half of this; the default is 100 ms.
+    "reconnect.backoff.ms": 10,
+    # The library's ten seconds would delay the return to a broker that is back.
+    "reconnect.backoff.max.ms": 1000,
+}
 
 COMMITTED: Mapping[str, str | int | bool] = {
     "enable.auto.commit": False,

@@ -149,10 +149,13 @@ class TopicAdmin:
     UnavailableError: (from every method) Kafka did not answer in time.
     """
 
-    def __init__(self, system: SystemConfig, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, system: SystemConfig, timeout_s: float = 30.0, client: AdminClient | None = None
+    ) -> None:
+        """Send no request yet; ``client``: None: it makes its own."""
         self._system = system
         self._timeout_s = timeout_s
-        self._admin: AdminClient = clients.admin(system)
+        self._admin = clients.admin(system) if client is None else client
 
     def require_reachable(self) -> None:
         """Require that a broker of the system answers."""

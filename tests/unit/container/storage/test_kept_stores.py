@@ -122,6 +122,26 @@ def test_what_is_not_wanted_is_closed_and_flushed(tmp_path: Path) -> None:
     assert restored(tmp_path, log).records == 0
 
 
+def test_a_store_that_is_lost_is_flushed_at_the_change(tmp_path: Path) -> None:
+    """Its next owner may find it; a failure of a flush is one of the run."""
+    log = one_committed(tmp_path)
+    first, _ = opened(tmp_path, log)
+    transaction(first, log, b"b", b"1")
+    _rests(first, TaskName("another"))
+    assert lock_holder(directory_of(tmp_path)) is None
+    assert restored(tmp_path, log).records == 0
+    second, _ = opened(tmp_path, log)
+    transaction(second, log, b"c", b"1")
+    second.stay([TaskName("another")])
+
+    def full(_step: object) -> None:
+        raise StoreError("no room")
+
+    with pytest.raises(StoreError, match="no room"):
+        second.flush(full)
+    second.close()
+
+
 def test_stores_that_begin_empty_never_stay(tmp_path: Path) -> None:
     """Without a changelog, or to be cleaned at a start; nor one that was never flushed."""
     log = one_committed(tmp_path)
