@@ -195,26 +195,26 @@ def with_mixed_standbys(
     owners = {name: p for p, container in active.items() for name in container.tasks}
     tasks = {name: task for c in active.values() for name, task in c.tasks.items()}
     dealing = _Dealing(owners, places)
-    ordered = sorted(tasks, key=lambda task: (owners[task], task))
-    standbys: dict[_Replica, TaskModel] = {}
+    standbys: dict[TaskName, TaskModel] = {}
     rest = []
-    for number in range(replicas):
-        for task in ordered:
-            standby = standby_task(tasks[task], number)
-            replica = task, standby.task_name
-            if standby.task_name in tasks:
-                raise clash("task", standby.task_name)
-            standbys[replica] = standby
-            was = before.standbys.get(task, {}).get(standby.task_name)
-            is_kept = was is not None and dealing.keep(replica, was)
-            if not is_kept and owners[task] in places.hosts:
-                rest.append(replica)
-    dealing.deal(rest, before)
+    for task, active_task in tasks.items():
+        were, has_host = before.standbys.get(task, {}), owners[task] in places.hosts
+        for number in range(replicas):
+            standby = standby_task(active_task, number)
+            name = standby.task_name
+            if name in tasks:
+                raise clash("task", name)
+            replica = task, name
+            standbys[name] = standby
+            was = were.get(name)
+            if not (was is not None and dealing.keep(replica, was)) and has_host:
+                rest.append((number, owners[task], replica))
+    dealing.deal([replica for *_, replica in sorted(rest)], before)
     dealing.level()
     containers = {}
     for processor_id in sorted({*places.hosts, *active}):
         own = dict(active[processor_id].tasks) if processor_id in active else {}
-        own.update((replica[1], standbys[replica]) for replica in dealing.of(processor_id))
+        own.update((name, standbys[name]) for _, name in dealing.of(processor_id))
         if own or processor_id in active:
             by_name = {name: own[name] for name in sorted(own)}
             containers[processor_id] = ContainerModel(processor_id, by_name)
@@ -296,7 +296,7 @@ class _Dealing:
         self._load = Counter(dict.fromkeys(self._of, 0))
         self._load.update(p for p in owners.values() if p in at)
         self._active = Counter(owners.values())
-        self._near: defaultdict[ProcessorId, Counter[ProcessorId]] = defaultdict(Counter)
+        self._near: defaultdict[ProcessorId, dict[ProcessorId, int]] = defaultdict(dict)
         """{processor: how many standbys each one has of its tasks}"""
         alone: dict[ProcessorId, tuple[Host, ...]] = {p: (place,) for p, place in at.items()}
         self._taken = {task: alone.get(p, ()) for task, p in owners.items()}
@@ -375,7 +375,7 @@ class _Dealing:
             _, number, source = heapq.heappop(sources)
             for target in least.take(self._closed_to(source)):
                 if self._load[source] - self._load[target] > 1:
-                    self._move(self._movable(source, target)[0], source, target)
+                    self._move(self._best(source, target), source, target)
                     has_moved = True
                     if self._of[source]:
                         heapq.heappush(sources, (-self._load[source], number, source))
@@ -384,8 +384,18 @@ class _Dealing:
 
     def _closed_to(self, source: ProcessorId) -> AbstractSet[Host]:
         """Return the locations that may have none of the processor's standbys."""
-        taken = [self._taken[task] for task, _ in self._of[source]]
-        return set(taken[0]).intersection(*taken[1:]) - {self._at[source]}
+        return self._shared(self._of[source]) - {self._at[source]}
+
+    def _shared(self, replicas: Iterable[_Replica]) -> set[Host]:
+        """Return the locations that each of these tasks has, those of one processor's standbys."""
+        found: set[Host] | None = None
+        for task, _ in replicas:
+            found = (
+                set(self._taken[task]) if found is None else found.intersection(self._taken[task])
+            )
+            if len(found) == 1:
+                break  # it is the processor's own, which all of them have
+        return found or set()
 
     def _move_chain(self) -> bool:
         most = max(self._load.values(), default=0)
@@ -401,8 +411,7 @@ class _Dealing:
             at = todo.popleft()
             on_the_way = {replica[0] for _, replica, _ in _chain(came, at)}
             for target in self._reached(at, there, on_the_way):
-                found = (r for r in self._movable(at, target) if r[0] not in on_the_way)
-                came[target] = at, next(found)
+                came[target] = at, self._best(at, target, on_the_way)
                 if self._load[target] < most - 1:
                     for source, moved, to in _chain(came, target):
                         self._move(moved, source, to)
@@ -417,10 +426,10 @@ class _Dealing:
         on_the_way: AbstractSet[TaskName],
     ) -> list[ProcessorId]:
         """Take out of ``there``, sorted, the processors that may have one of the standbys."""
-        taken = [self._taken[task] for task, _ in self._of[at] if task not in on_the_way]
-        if not taken:
+        may_go = [replica for replica in self._of[at] if replica[0] not in on_the_way]
+        if not may_go:
             return []
-        closed = set(taken[0]).intersection(*taken[1:]) - {self._at[at]}
+        closed = self._shared(may_go) - {self._at[at]}
         return sorted(p for place in there.keys() - closed for p in there.pop(place))
 
     def _shares_rack(self, replica: _Replica, at: ProcessorId) -> bool:
@@ -428,22 +437,27 @@ class _Dealing:
         taken = self._taken[replica[0]] if rack else ()
         return any(self._racks.get(other) == rack for other in taken if other != self._at[at])
 
-    def _movable(self, source: ProcessorId, target: ProcessorId) -> list[_Replica]:
-        """Return the standbys that may move, the best one first."""
+    def _best(
+        self, source: ProcessorId, target: ProcessorId, stay: AbstractSet[TaskName] = frozenset()
+    ) -> _Replica:
+        """Return the standby that is best moved, of those that may; ``stay``: none of these."""
         place, own, near = self._at[target], self._at[source], self._near
+        has_racks = bool(self._racks)
 
         def order(replica: _Replica) -> tuple[bool, int, int, _Replica]:
             owner = self._owners[replica[0]]
-            shares_rack = self._shares_rack(replica, target)
-            return (shares_rack, near[owner][target], -near[owner][source], replica)
+            shares_rack = has_racks and self._shares_rack(replica, target)
+            there = near[owner]
+            return (shares_rack, there.get(target, 0), -there.get(source, 0), replica)
 
         found = (r for r in self._of[source] if place == own or place not in self._taken[r[0]])
-        return sorted(found, key=order)
+        return min((r for r in found if r[0] not in stay), key=order)
 
     def _add(self, replica: _Replica, at: ProcessorId) -> None:
         self._of[at].append(replica)
         self._load[at] += 1
-        self._near[self._owners[replica[0]]][at] += 1
+        near = self._near[self._owners[replica[0]]]
+        near[at] = near.get(at, 0) + 1
         self._taken[replica[0]] += (self._at[at],)
 
     def _move(self, replica: _Replica, source: ProcessorId, target: ProcessorId) -> None:
