@@ -47,7 +47,7 @@ def failed_over(
     """Return the model in which the tasks of ``lost`` containers are where standbys of them were.
 
     As many start on a standby as sizes, even within one, leave room for. Each other one goes to the
-    container with the fewest active tasks, if possible away from its own standbys. Tasks of
+    container with the fewest active tasks; of equal ones to one away from its standbys. Tasks of
     other containers stay. A lost container stays in the model, without tasks. Then standbys are
     dealt: with none lost, that is all that changes. If no container is left with a host, nothing
     changes: a container that comes back has the files of its tasks.
@@ -81,16 +81,17 @@ def _taken_over(
     shared = {task for task, p in owners.items() if task in orphans or p in live}
     taken = dict(on_backups(before, live, shared).task_processors)
     locations = places.locations()
-    load = Counter(dict.fromkeys(live, 0))
-    load.update(p for p in taken.values() if p in live)
+    load = Counter(taken.values())
     least = LeastLoaded(sorted(live), load, locations)
     for task in sorted(t for t in orphans if taken[t] == owners[t]):
         closed = _places_of(before.standbys.get(task, {}).values(), locations)
-        # With a standby of it at each location, it may be anywhere.
-        for found in least.take(closed) or least.take(frozenset()):
-            taken[task] = found
-            load[found] += 1
-            least.push(found)
+        # Even sizes come first; of equal containers one that displaces no standby of the task.
+        tried = [*least.take(closed), *least.take(frozenset())]
+        found = min(tried, key=load.__getitem__)
+        taken[task] = found
+        load[found] += 1
+        for processor_id in tried:
+            least.push(processor_id)
     return taken
 
 

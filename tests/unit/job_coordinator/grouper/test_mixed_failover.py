@@ -132,6 +132,7 @@ def test_a_container_without_a_host_has_no_standby_and_its_tasks_get_none() -> N
     again = failed_over(full, [], three).model
     assert assigned_by(again).standbys.keys() == assigned_by(full).standbys.keys()
     assert sizes(again)["3"] == 2
+    assert again.containers.keys() == full.containers.keys()
     require_apart(again, three)
 
 
@@ -192,8 +193,8 @@ def test_where_all_are_lost_nothing_moves() -> None:
     """A container that comes back has the files of its tasks."""
     before = model_of(places_of(A_TO_D))
     every = ids("0", "1", "2", "3")
-    assert failed_over(before, every, places_of(A_TO_D)) == Failover(before)
-    assert failed_over(before, ids("0"), places_of({})) == Failover(before)
+    assert failed_over(before, every, places_of(A_TO_D)) == Failover(before, 0, 0)
+    assert failed_over(before, ids("0"), places_of({})) == Failover(before, 0, 0)
 
 
 def test_a_task_without_a_backup_goes_to_the_least_loaded_container() -> None:
@@ -212,6 +213,9 @@ def test_a_task_without_room_at_its_backup_leaves_that_standby_alone() -> None:
     assert (found.lost, found.unbacked) == (2, 1)
     assert actives(found.model) == {"0": 0, "1": 3, "2": 3}
     require_apart(found.model, places)
+    four = model_of(places_of({"0": "a", "1": "b"}))
+    found = failed_over(four, ids("0"), places_of({"1": "b", "2": "b", "3": "d"}))
+    assert actives(found.model) == {"0": 0, "1": 3, "2": 2, "3": 3}
     on_one_host = places_of({"1": "b", "2": "b"})
     found = failed_over(before, ids("0"), on_one_host)
     assert actives(found.model) == {"0": 0, "1": 3, "2": 3}
@@ -219,16 +223,14 @@ def test_a_task_without_room_at_its_backup_leaves_that_standby_alone() -> None:
 
 
 def test_a_standby_goes_to_where_the_files_of_its_task_are() -> None:
-    """The host of a lost container is back: what it had comes back as standbys."""
-    before = model_of(places_of(A_TO_D), tasks=12)
-    after = failed_over(before, ids("3"), places_of(A_TO_D)).model
-    lost = [task for task, owner in before.owners.items() if owner == "3"]
-    gone = failed_over(after, ids("2"), places_of({"0": "a", "1": "b"})).model
-    files = dict.fromkeys(lost, Host("d"))
-    back = failed_over(gone, [], places_of({"0": "a", "1": "b", "3": "d"}), files).model
-    moved = {t.state_of for t in back.containers[ProcessorId("3")].tasks.values()}
-    due = {t for t in lost if not assigned_by(gone).standbys.get(t)}
-    assert due <= moved
+    """As where a lost host is back; else to the next container."""
+    bare = model_of(places_of({}))
+    own = [task for task, owner in bare.owners.items() if owner == "0"]
+    for files, keeper in ((dict.fromkeys(own, Host("c")), "2"), ({}, "1")):
+        found = failed_over(bare, [], places_of(A_TO_D), files).model
+        standbys = assigned_by(found).standbys
+        assert keeper in {p for task in own for p in standbys[task].values()}
+        assert (len({p for task in own for p in standbys[task].values()}) == 1) is bool(files)
 
 
 def test_a_change_that_a_user_orders_starts_from_where_tasks_are() -> None:
@@ -266,6 +268,17 @@ def test_a_mixed_container_with_standbys_alone_or_with_nothing_survives_json() -
     assert [t.task_mode for t in container.tasks.values()] == [TaskMode.STANDBY] * 2
     text = encode_job_model(after, mask_secrets=False)
     assert b'"1":{"processor-id":"1","tasks":{}}' in text
+
+
+def test_even_sizes_come_before_a_standby() -> None:
+    """A task goes to the host of its standby where any other container would get too many."""
+    owners = {TaskName(f"Partition {n}"): ProcessorId(p) for n, p in enumerate("0112223333")}
+    known = PreviousAssignment(task_processors=owners)
+    before = model_of(places_of({"0": "a", "2": "b"}), tasks=10, before=known)
+    assert actives(before) == {"0": 1, "1": 2, "2": 3, "3": 4}
+    found = failed_over(before, ids("0"), places_of({"1": "b", "2": "b", "3": "d"}))
+    assert actives(found.model) == {"0": 0, "1": 3, "2": 3, "3": 4}
+    assert (found.lost, found.unbacked) == (1, 1)
 
 
 @settings(max_examples=150, deadline=None)

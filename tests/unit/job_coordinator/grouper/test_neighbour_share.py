@@ -23,11 +23,11 @@ BASE = {
 
 
 def _share(
-    containers: int, tasks: int, lost: int = 1, key: str = "job.id", value: str = "1"
+    containers: int, tasks: int, lost: int | None = None, key: str = "job.id", value: str = "1"
 ) -> str | None:
     config = Config({**BASE, "job.container.count": str(containers), key: value})
     model = calculate_job_model(config, {SystemStream("kafka", "in"): tasks}, NOTHING)
-    return neighbour_share(model, lost)
+    return neighbour_share(model) if lost is None else neighbour_share(model, lost)
 
 
 def test_the_line_has_what_a_lost_host_gives_a_container_to_bear() -> None:
