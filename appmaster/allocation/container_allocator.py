@@ -286,6 +286,7 @@ def permit(draft: Draft, container: ContainerState, launcher: ResourceState) -> 
             container,
             epoch=incarnation.epoch,
             has_gained=False,
+            has_left=False,
             keeps_process=False,
             model_version=version,
             fence=fence,

@@ -82,6 +82,8 @@ def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candi
     have been tried and the container may not request any host, its round begins again.
     """
     candidates = Candidates(draft, container)
+    if draft.settings.mixes_roles and container.home not in candidates:
+        container = standbys.fail_tasks_over(draft, container)
     is_alone = separation.is_alone(draft, container)
     if container.home in candidates or (is_alone and not draft.settings.drained_hosts):
         return container, candidates

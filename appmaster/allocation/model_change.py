@@ -15,7 +15,7 @@ Decisions.
   same holds for a finish that is reported after the order to stop. Another processor runs what it
   loses.
 * *A new version forgives* all that was charged, and tries FAILED containers again: it may have
-  mended them, and their tasks are not processed.
+  mended them, and their tasks are not processed. One that follows from a loss alone does neither.
 * *A retired processor that returns* before it has stopped is overtaken.
 """
 
@@ -76,17 +76,22 @@ def published(draft: Draft, event: JobModelPublished) -> None:
     if is_first:
         draft.retired = frozenset(Incarnation(p, epoch) for p, epoch in event.retired.items())
         draft.former = Map(event.former)
+    if not event.is_by_itself:
+        _forgive_all(draft, event.version)
     for container in draft.each():
-        draft.cancel_timer(Timer(TimerKind.RETRY_WINDOW, container.processor_id))
-        if container.failures:
-            version = f"JobModel version {event.version}"
-            draft.because(ReasonKind.FORGIVEN, container, detail=version)
-        forgiven = draft.change(replace(container, failures=0))
         if container.processor_id not in event.processors:
-            _retire(draft, forgiven)
+            _retire(draft, container)
     _take_up(draft, event)
     if is_first:
         charge_again(draft, event.failures)
+
+
+def _forgive_all(draft: Draft, version: int) -> None:
+    for container in draft.each():
+        draft.cancel_timer(Timer(TimerKind.RETRY_WINDOW, container.processor_id))
+        if container.failures:
+            draft.because(ReasonKind.FORGIVEN, container, detail=f"JobModel version {version}")
+            draft.change(replace(container, failures=0))
 
 
 def _take_up(draft: Draft, event: JobModelPublished) -> None:
@@ -174,7 +179,9 @@ def _go_on(
         if known.phase is not ContainerPhase.RUNNING:
             _stop(draft, known)
         _give_reason(draft, ReasonKind.OVERTAKEN, known)
-    elif known.phase in _GIVEN_UP or (known.phase in TERMINAL and known.has_gained):
+    elif (known.phase in _GIVEN_UP and not event.is_by_itself) or (
+        known.phase in TERMINAL and known.has_gained
+    ):
         draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, known.processor_id))
         again = draft.change(replace(known, launch_failures=0, last_failure=None, tried=()))
         draft.move(again, Trigger.MODEL_CHANGED, ContainerPhase.QUEUED)

@@ -55,6 +55,7 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.appmaster.allocation.protocol.instructions import (
     DeleteLocality,
+    FailTasksOver,
     WriteFailover,
     WriteLocality,
 )
@@ -95,6 +96,15 @@ def spares_reported(draft: Draft, event: SparesReported) -> None:
 def has_state_somewhere(active: ContainerState) -> bool:
     """Return whether a standby may have state of this active, which has run before."""
     return active.epoch > 0 or active.home is not None or active.failover is not None
+
+
+def fail_tasks_over(draft: Draft, active: ContainerState) -> ContainerState:
+    """Have the tasks of a container that has run go to the containers with their standbys."""
+    if active.has_left or not has_state_somewhere(active):
+        return active
+    draft.because(ReasonKind.TASKS_FAIL_OVER, active, active.home)
+    draft.instruct(FailTasksOver(active.processor_id))
+    return draft.change(replace(active, has_left=True))
 
 
 def fail_over(draft: Draft, active: ContainerState, *, is_last_resort: bool) -> ContainerState:

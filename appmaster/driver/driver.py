@@ -71,6 +71,7 @@ from homeport.job_coordinator import logs
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
+from homeport.job_coordinator.grouper.mixed_standbys import Places
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -385,8 +386,8 @@ class Driver:
                     self.live.job_models.remember([processor_id])
                 case instructions.StopContainer():
                     self.decisions.stop_ordered(instruction)
-                case instructions.ReleaseResource():
-                    pass  # an order, sent when its launcher checks in
+                case instructions.FailTasksOver(processor_id=processor_id):
+                    self.live.lost(processor_id)
                 case instructions.SuspectOurselves():
                     self.status.failed(
                         f"{instructions.brief(instruction)}: perhaps the AM's own network did"
@@ -475,6 +476,13 @@ class Driver:
                 self._placements.heard(news)
                 self._rollouts.heard(news)
             await asyncio.sleep(self.settings.catch_up_interval_ms / 1000)
+
+    @property
+    def places(self) -> Places:
+        """Where containers run, or hold a launcher."""
+        hosts = ((c, self._state.host_of(c)) for c in self._state.containers)
+        held = {c.processor_id: h for c, h in hosts if h and not (c.is_retired or c.is_temporary)}
+        return Places(held, self._state.racks)
 
     @property
     def may_change(self) -> bool:

@@ -16,6 +16,7 @@ from homeport.config.settings.log_section import LogConfig
 from homeport.config.settings.sections import (
     ClusterManagerConfig,
     JobConfig,
+    StandbyConfig,
     TaskConfig,
     has_spark_beside,
 )
@@ -100,6 +101,7 @@ def allocator_settings(config: Config) -> AllocatorSettings:
         silence_ms=silence_ms,
         # A launcher ends a child that does not stop in the first, or is silent for the second.
         stop_timeout_ms=task.shutdown_ms + silence_ms,
+        mixes_roles=StandbyConfig.of(config).is_mixed,
         racks_are_preferred=keys.FAULT_DOMAINS_PREFERRED.read(config),
         racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
         warm_lag=keys.WARM_MOVE_MAX_RECORDS.read(config),

@@ -24,6 +24,7 @@ from homeport.appmaster.allocation.protocol.events import ShutdownRequested
 from homeport.appmaster.allocation.protocol.instructions import JobResult
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration, has_state
+from homeport.appmaster.job_model.mixed_roles import MixedRoles
 from homeport.appmaster.job_model.model_change import (
     ModelChange,
     ModelPlanner,
@@ -34,7 +35,8 @@ from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError, WireError
 from homeport.config.settings.config_diff import ConfigDiff
-from homeport.config.settings.sections import TaskConfig
+from homeport.config.settings.sections import StandbyConfig, TaskConfig
+from homeport.job_coordinator.grouper.mixed_standbys import Places
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.metadata.topics import InputTopicManager, recreated, refusal
 from homeport.job_coordinator.metadata.upgrade import is_at_once
@@ -67,6 +69,10 @@ class RunningJob(Protocol):
     @property
     def may_change(self) -> bool:
         """Whether a JobModel may be published: the job does not end, and what runs is known."""
+
+    @property
+    def places(self) -> Places:
+        """Where containers run, or hold a host."""
 
     @property
     def rolling(self) -> Follows:
@@ -127,6 +133,12 @@ class LiveJobCoordinator:
         self._topics_looked_s = -math.inf
         self._topics_refused: tuple[str, ...] = ()
         self._pool = ThreadPoolExecutor(1, "job-model")
+        self._mixed = MixedRoles()
+
+    def lost(self, processor_id: ProcessorId) -> None:
+        """Give the tasks of this container, which cannot go home, to others as soon as possible."""
+        self._mixed.lost(processor_id)
+        self._is_news.set()
 
     def heard(self, config: Config, at_once: str | None = None) -> None:
         """Take the configuration of the coordinator stream.
@@ -143,6 +155,7 @@ class LiveJobCoordinator:
         while True:
             self._is_news.clear()
             if job.may_change:
+                await self._follow_places(job)
                 await self._follow_inputs(job)
                 await self._follow_topics()
                 await self._follow_stream(job)
@@ -198,6 +211,7 @@ class LiveJobCoordinator:
             self._history.event("tokens-changed", keys=list(diff.live))
             log.info("in force, without a new JobModel: %s", ", ".join(diff.live))
             return
+        self._planner.places = job.places
         model = await self._computed(partial(self._planner.reconfigured, config))
         if model is None or not await self._knows_new_inputs(model):
             return
@@ -284,6 +298,7 @@ class LiveJobCoordinator:
 
     async def _expand(self, job: RunningJob, grown: str, seen: InputsSeen) -> None:
         log.info("%s", grown)
+        self._planner.places = job.places
         try:
             model = await self._computed(partial(self._planner.expanded, seen.counts))
             if model is None:
@@ -298,6 +313,32 @@ class LiveJobCoordinator:
         log.error("%s", story)
         job.end_job(ShutdownRequested(JobResult.FAILED.value, story))
 
+    # ------------------------------------------------------------------ mixed roles
+
+    async def _follow_places(self, job: RunningJob) -> None:
+        """Give lost tasks to containers with their standbys; deal standbys where containers run."""
+        if not StandbyConfig.of(self.job_models.model.config).is_mixed:
+            return
+        due = self._mixed.due(job.places, time.monotonic())
+        if due is None:
+            return
+        self._planner.places = due.places
+        found = await self._computed(partial(self._planner.failed_over, due.lost))
+        if found is None:
+            return
+        before, after = self.job_models.model, found.model
+        if after.containers != before.containers:
+            await self._publish(job, after, due.why(found), is_by_itself=True)
+        if after.containers == before.containers or self.job_models.model is after:
+            self._mixed.done(due, found)
+            if due.lost:
+                self._history.event(
+                    "tasks-taken-over",
+                    processors=sorted(due.lost),
+                    lost=found.lost,
+                    unbacked=found.unbacked,
+                )
+
     # ------------------------------------------------------------------ both
 
     async def _publish(
@@ -308,9 +349,17 @@ class LiveJobCoordinator:
         *,
         restarts_all: bool = False,
         rolling: RollingRestart | None = None,
+        is_by_itself: bool = False,
     ) -> None:
-        save = partial(self._planner.saved, restarts_all=restarts_all, rolling=rolling)
-        change = await self._computed(partial(save, model, why))
+        save = partial(
+            self._planner.saved,
+            model,
+            why,
+            restarts_all=restarts_all,
+            rolling=rolling,
+            is_by_itself=is_by_itself,
+        )
+        change = await self._computed(save)
         if change is None:
             return
         changed = changed_containers(self.job_models.model, change.model)

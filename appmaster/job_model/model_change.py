@@ -23,7 +23,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model, input_streams
 from homeport.job_coordinator.grouper.mixed_failover import Failover, failed_over
-from homeport.job_coordinator.grouper.mixed_standbys import Places
+from homeport.job_coordinator.grouper.mixed_standbys import NOWHERE, Places
 from homeport.job_coordinator.grouper.one_time_configuration import (
     has_state,
     require_same_keys,
@@ -54,7 +54,7 @@ class ModelChange:
 
     ``why``: for people. ``restarts_all``: whether every container has to restart, for a key that
     only a start reads. ``rolling``: the record by which they restart one after the other; None:
-    they do not.
+    they do not. ``is_by_itself``: whether it follows from a loss or a start alone.
     """
 
     version: int
@@ -62,6 +62,7 @@ class ModelChange:
     why: str
     restarts_all: bool = False
     rolling: RollingRestart | None = None
+    is_by_itself: bool = False
 
     @property
     def messages(self) -> list[CoordinatorStreamMessage]:
@@ -122,8 +123,8 @@ class ModelPlanner:
     """Computes and saves the JobModel that is to follow the one in force.
 
     ``stream`` has the previous assignment, as of its last catch-up. ``counts`` returns {stream:
-    partitions} for the inputs of a configuration now. ``places`` returns where containers run, or
-    hold a host, of a job that mixes roles; it is called in the thread that computes.
+    partitions} for the inputs of a configuration now. ``places``: where containers run, or hold a
+    host, of a job that mixes roles; to be set before each computation.
     """
 
     def __init__(
@@ -132,13 +133,13 @@ class ModelPlanner:
         job_models: JobModelStore,
         counts: Callable[[Config], Mapping[SystemStream, int]] | None = None,
         create_topics: Callable[[JobModel, CoordinatorStream], None] = next_model.create_topics,
-        places: Callable[[], Places] = lambda: Places({}),
+        places: Places = NOWHERE,
     ) -> None:
         self._stream = stream
         self._job_models = job_models
         self._counts = counts or next_model.counts_now
         self._create_topics = create_topics
-        self._places = places
+        self.places = places
 
     def reconfigured(self, config: Config) -> JobModel:
         """Return the model in force under another configuration.
@@ -171,12 +172,12 @@ class ModelPlanner:
         With none lost, only standbys move. It takes neither Kafka nor a grouper.
         """
         files = LocalityManager(self._stream).read_tasks()
-        return failed_over(self._job_models.model, lost, self._places(), files)
+        return failed_over(self._job_models.model, lost, self.places, files)
 
     def _computed(self, config: Config, counts: Mapping[SystemStream, int]) -> JobModel:
         before, assigned = self._job_models.model, next_model.previous_assignment(self._stream)
         require_same_keys(before.config, config, assigned)
-        model = calculate_job_model(config, counts, assigned, places=self._places())
+        model = calculate_job_model(config, counts, assigned, places=self.places)
         require_same_tasks(config, assigned, model)
         gone = sorted(before.active_tasks().keys() - model.active_tasks().keys())
         if gone and has_state(before.config, assigned):
@@ -192,11 +193,12 @@ class ModelPlanner:
         *,
         restarts_all: bool = False,
         rolling: RollingRestart | None = None,
+        is_by_itself: bool = False,
     ) -> ModelChange:
         """Save the model as the next version; return the change to it."""
         version = self._job_models.version + 1
         self._job_models.save(version, model)
-        return ModelChange(version, model, why, restarts_all, rolling)
+        return ModelChange(version, model, why, restarts_all, rolling, is_by_itself)
 
 
 def _topics(model: JobModel) -> tuple[object, ...]:

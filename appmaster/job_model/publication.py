@@ -83,6 +83,7 @@ def publish(
     restart_all: bool = False,
     in_force: JobModel | None = None,
     also: Sequence[CoordinatorStreamMessage] = (),
+    is_by_itself: bool = False,
 ) -> JobModelPublished:
     """Write the JobModel into the stream in one transaction; return the allocator's event.
 
@@ -98,12 +99,12 @@ def publish(
         in_force: the model that this one follows, if at hand. Its owners are those that run, even
             if a tool has changed the stream's records of tasks.
         also: more records of the same transaction.
+        is_by_itself: as the event has it.
     """
     version = version_of(model, stream)
     is_new = not is_in_force(model, stream)
-    after = _tasks_of(model)
+    after, is_mixed = _tasks_of(model), StandbyConfig.of(model.config).is_mixed
     before = _tasks_before(stream, in_force) if is_new else after
-    is_mixed = StandbyConfig.of(model.config).is_mixed
     change = TaskChange(before, after, Owners.read(stream), is_new, restart_all, is_mixed)
     standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
     failovers = _failovers(stream, standbys, model.containers.keys() - standbys.keys())
@@ -114,9 +115,7 @@ def publish(
             *change.localities_gone(),
             *(FailoverManager.end(ProcessorId(p)) for p in recorded if p not in failovers),
             *model_messages(model, stream, has_standby_changelogs=True),
-            # A new version forgives failures, as the allocator does.
-            *(RetryManager(stream).messages_to_forget(model.containers) if is_new else ()),
-            *([job_model_version_message(version)] if is_new else ()),
+            *_messages_of_version(model, version, stream, is_new, is_by_itself),
             *also,
         ]
     )
@@ -129,8 +128,27 @@ def publish(
         change.gainers() if is_new else owners.perhaps_gainers(),
         StopManager(stream).read(),
     )
-    is_cooperative = not restart_all
-    return replace(said, standbys=standbys, failovers=failovers, is_cooperative=is_cooperative)
+    return replace(
+        said,
+        standbys=standbys,
+        failovers=failovers,
+        is_cooperative=not restart_all,
+        is_by_itself=is_by_itself,
+    )
+
+
+def _messages_of_version(
+    model: JobModel,
+    version: JobModelVersion,
+    stream: CoordinatorStream,
+    is_new: bool,  # noqa: FBT001 - as the field of a change
+    is_by_itself: bool,  # noqa: FBT001 - as above
+) -> Iterator[CoordinatorStreamMessage]:
+    if is_new and not is_by_itself:
+        # A new version forgives failures, as the allocator does.
+        yield from RetryManager(stream).messages_to_forget(model.containers)
+    if is_new:
+        yield job_model_version_message(version)
 
 
 def _failovers(

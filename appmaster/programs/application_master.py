@@ -178,6 +178,7 @@ def new_driver(taken: Taken) -> Driver:
             *(change.model, stream, taken.host_named),
             restart_all=change.restarts_all,
             in_force=job_models.model,
+            is_by_itself=change.is_by_itself,
             also=(
                 *change.messages,
                 *inputs_in_force.records(

@@ -88,8 +88,8 @@ JOB_LOCATION_ID_PROVIDER_FACTORY = ClassKey(
 )
 JOB_CONTAINER_MIXED_ROLES = OwnBoolKey(
     "job.container.mixed-roles",
-    "whether a container may have active and standby tasks; standalone processors do in any case, "
-    "and run-job refuses true",
+    "whether a container on YARN has standby tasks beside active ones, in place of standby "
+    "containers; standalone processors have both in any case",
 )
 
 

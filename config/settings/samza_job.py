@@ -22,7 +22,7 @@ from homeport.config.declarations.unknown_keys import meant_key, require_known
 from homeport.config.errors import ConfigError
 from homeport.config.java_names import is_user_class
 from homeport.config.settings.sections import SystemConfig
-from homeport.config.settings.standalone_section import refuse_mixed_roles, require_coordinator
+from homeport.config.settings.standalone_section import check_mixed_roles, require_coordinator
 from homeport.config.settings.used_systems import used_systems
 from homeport.config.settings.validation import validate
 
@@ -153,7 +153,7 @@ def _of_samza(name: str, objection: str | None) -> Finding:
 def _between(config: Config) -> Iterator[Finding]:
     checks: tuple[Callable[[Config], object], ...] = (
         lambda c: require_coordinator(c, YARN),
-        refuse_mixed_roles,
+        check_mixed_roles,
         validate,
     )
     for check in checks:

@@ -162,12 +162,12 @@ def refuse_standbys(config: Config) -> None:
         raise keys.JOB_HOT_STANDBY_ENABLED.error("true", rule, remedy)
 
 
-def refuse_mixed_roles(config: Config) -> None:
-    """Require that each container of a job on YARN has one role; ConfigError where one has two."""
+def check_mixed_roles(config: Config) -> None:
+    """Require standbys where containers are to have both roles; ConfigError: there are none."""
     key = keys.JOB_CONTAINER_MIXED_ROLES
-    if key.read(config):
-        rule = "a container on YARN has active tasks or standby tasks, not both"
-        remedy = f"remove the key, or run the job by {_COMMANDS[ZOOKEEPER]}, which mixes them"
+    if key.read(config) and not StandbyConfig.of(config).enabled:
+        rule = "it puts standby tasks beside active ones, and the job has no standbys"
+        remedy = f"set {keys.JOB_STANDBY_TASKS_REPLICATION_FACTOR.name}=2, or remove the key"
         raise key.error("true", rule, remedy)
 
 

@@ -197,12 +197,17 @@ def _prepared(given: _Given) -> tuple[Container, int]:
 def _made(given: _Given, context: IncarnationContext) -> Container:
     from homeport.container.incarnation import standby_tasks  # noqa: PLC0415 - as in _prepared
 
-    standbys = standby_tasks.standbys_of_child(context)
-    if context.job.is_standby:
+    standbys, has_active = standby_tasks.standbys_of(context), not context.job.is_standby
+    if standbys is not None and not (has_active and context.job.tasks):
+        given.kept.close()
+        if context.permit.model:
+            given.ready.stop()
+        elif context.job.task.has_pipeline:
+            given.ready.begin(SpareKind.WARM)  # for the tasks that come with a failover
+        return standby_tasks.StandbysOnly(context, standbys)
+    if not has_active:
         given.kept.close()
         given.ready.stop()
-        if standbys is not None:
-            return standby_tasks.StandbysOnly(context, standbys)
         return standby_tasks.StandbyContainer(context)
     from homeport.container.incarnation.stream_container import StreamContainer  # noqa: PLC0415 - as in _prepared
 

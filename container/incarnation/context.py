@@ -22,7 +22,7 @@ from homeport.container.incarnation.environment import Environment, am_client
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.codec import decode_job_model
-from homeport.job_coordinator.model.job_model import TaskMode
+from homeport.job_coordinator.model.job_model import JobModel, TaskMode
 from homeport.job_coordinator.standalone.child_model import part_of
 from homeport.job_coordinator.status.container_report import ContainerReport
 
@@ -60,6 +60,8 @@ class IncarnationContext:
 
     ``history``: writes an event of this incarnation. ``send``: hands a report to the launcher.
     ``pause``: waits the seconds given; raises StopRequestedError to end what is under way.
+    ``is_mixed``: whether the container may have standby tasks beside active ones; ``standbys``:
+    those that it begins with; None: none.
     """
 
     job: ContainerJob
@@ -72,6 +74,8 @@ class IncarnationContext:
     send: Callable[[ContainerReport], None]
     pause: Callable[[float], None]
     phases: Phases = field(default_factory=Phases)
+    is_mixed: bool = False
+    standbys: JobModel | None = None
 
     @staticmethod
     def of_permit(text: str, stop: StopFlag, launcher: LeaseMemory) -> IncarnationContext:
@@ -91,13 +95,15 @@ class IncarnationContext:
             model = decode_job_model(permit.model.encode())
             tree = environment.tree
             coordinator = ProcessorCoordinator(launcher, model.config, stop, tree)
-            if StandbyConfig.of(model.config).enabled:
-                # The processor's active tasks; where it has none, its standbys.
-                parts = (part_of(model, own.processor_id, mode) for mode in TaskMode)
-                model = next(filter(None, parts), model)
         else:
             coordinator = master = ApplicationMaster(am_client(os.environ, Path.cwd()), stop)
-            model = master.job_model(permit)
+            model = master.job_model(own.processor_id, permit.model_version)
+        standby, standbys = StandbyConfig.of(model.config), None
+        is_mixed = standby.enabled if permit.model else standby.is_mixed
+        if is_mixed:
+            standbys = part_of(model, own.processor_id, TaskMode.STANDBY)
+            # A container without active tasks has its standbys.
+            model = part_of(model, own.processor_id, TaskMode.ACTIVE) or standbys or model
         job = ContainerJob.of(model, own.processor_id)
         return IncarnationContext(
             job,
@@ -106,21 +112,25 @@ class IncarnationContext:
             coordinator,
             stop,
             launcher,
-            history_of(job, permit, environment),
+            history_of(job, permit, environment, is_mixed=is_mixed),
             launcher.announce,
             stop.pause,
+            is_mixed=is_mixed,
+            standbys=standbys,
         )
 
 
-def history_of(job: ContainerJob, permit: Permit, environment: Environment) -> History:
+def history_of(
+    job: ContainerJob, permit: Permit, environment: Environment, *, is_mixed: bool = False
+) -> History:
     """Return a writer of this incarnation's events; those of a standby container name its active.
 
-    A processor's child may have active tasks next: its events name no role.
+    One that is mixed may have active tasks next: its events name no role.
     """
     folder, max_mb = environment.history_folder(job.job), job.job.history_max_mb
     writer = HistoryWriter(folder, "container", environment.host, max_mb)
     role = {}
-    if job.active_processor is not None and not permit.model:
+    if job.active_processor is not None and not is_mixed:
         role = {"processor_role": "standby", "active_processor_id": job.active_processor}
     own = permit.incarnation
     return functools.partial(writer.event, processor_id=own.processor_id, epoch=own.epoch, **role)

@@ -19,6 +19,7 @@ from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.metadata.epochs import EpochManager, FenceReport
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
+from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 
 _LOG = logging.getLogger(__name__)
@@ -40,10 +41,12 @@ class ApplicationMaster:
         self._client = client
         self._stop = stop
 
-    def job_model(self, permit: Permit) -> JobModel:
-        """Return the JobModel of the permit's version with the permit's container alone."""
-        own = permit.incarnation.processor_id
-        ask = functools.partial(self._client.processor_model, own, permit.model_version)
+    def job_model(self, own: ProcessorId, version: int) -> JobModel:
+        """Return the JobModel of that version with this container.
+
+        It has the containers of tasks too of which that one has standbys.
+        """
+        ask = functools.partial(self._client.processor_model, own, version)
         return self._answered(ask, "asking again")
 
     def config(self) -> Mapping[str, str]:

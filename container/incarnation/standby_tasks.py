@@ -6,12 +6,11 @@ host finds them. Its process gives way to the active containers of the host: it 
 reads at most a thousand records at a time into eight MB of buffers, and polls rarely while nothing
 comes.
 
-In a processor's child one thread keeps the stores of standbys. The processor writes the list of
-these into a file, and may change it while the active tasks work: the thread first closes the stores
-that are no longer listed. The locks of the directories do the rest (safety S5): a process that
-takes over a store waits for its lock, opens the store, and reads the tail of its changelog. A
-failure of standbys does not harm the active tasks: log and history have it, and the standbys begin
-again.
+In a mixed container one thread keeps the stores of standbys. Their list may change while the active
+tasks work (``standby_lists``): the thread first closes the stores that are no longer listed. The
+locks of the directories do the rest (safety S5): a process that takes over a store waits for its
+lock, opens the store, and reads the tail of its changelog. A failure of standbys does not harm the
+active tasks: log and history have it, and the standbys begin again.
 
 Source: STANDBY, parts 1 and 4.
 """
@@ -22,17 +21,15 @@ import threading
 from dataclasses import replace
 
 from homeport.config.errors import HomeportError, in_one_line
-from homeport.config.settings.sections import StandbyConfig
 from homeport.config.settings.tuning import Tuning
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.niceness import give_way, thread_gives_way
 from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.context import Container, IncarnationContext, Phases
-from homeport.container.incarnation.environment import orders_file
 from homeport.container.incarnation.live_tuning import LiveTuning
 from homeport.container.incarnation.replicas import Replicas
-from homeport.job_coordinator.model.codec import decode_job_model
+from homeport.container.incarnation.standby_lists import StandbyLists, lists_of
 from homeport.job_coordinator.model.job_model import JobModel, TaskMode
 from homeport.job_coordinator.standalone.child_model import part_of
 from homeport.job_coordinator.status.container_report import ContainerReport
@@ -48,17 +45,15 @@ _FIELDS = {"task": "replica", "tasks": "replicas"}
 class StandbyTasks:
     """Keeps standbys beside the active tasks of ``context``, if any: ``start``, then ``close``.
 
-    ``first``: the standbys to begin with; None: none. A later list comes in the processor's file.
+    It begins with the standbys of the context; ``lists`` has later ones.
     """
 
-    def __init__(self, context: IncarnationContext, first: JobModel | None) -> None:
+    def __init__(self, context: IncarnationContext, lists: StandbyLists) -> None:
         self._context = context
-        self._wanted = first
+        self._lists = lists
+        self._wanted = context.standbys
         self._stop = context.stop
         self._processor_id = context.permit.incarnation.processor_id
-        epoch = context.permit.incarnation.epoch
-        self._orders = context.environment.work_dir / orders_file(epoch)
-        self._read_at: tuple[int, int] | None = None
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
@@ -121,19 +116,15 @@ class StandbyTasks:
             raise StopRequestedError("the container ends, or other standbys are wanted")
 
     def _look_for_orders(self) -> bool:
-        try:
-            found = self._orders.stat()
-            key = (found.st_ino, found.st_mtime_ns)
-            if key == self._read_at:
-                return False
-            text = self._orders.read_bytes()
-        except FileNotFoundError:
+        containers = self._lists.news()
+        if containers is None:
             return False
-        model = decode_job_model(text)
-        self._read_at = key
-        wanted = JobModel(self._context.job.config, model.containers)
-        self._wanted = part_of(wanted, self._processor_id, TaskMode.STANDBY)
-        return True
+        wanted = JobModel(self._context.job.config, containers)
+        found = part_of(wanted, self._processor_id, TaskMode.STANDBY)
+        before, self._wanted = self._wanted, found
+        if found is None or before is None:
+            return True
+        return found.containers != before.containers
 
     def _follow(self, job: ContainerJob) -> None:
         send, flush_s = self._context.launcher.announce_standbys, Tuning.of(job.config).commit_ms
@@ -154,13 +145,9 @@ class StandbyTasks:
             replicas.follow(lambda: flush_s / 1000)
 
 
-def standbys_of_child(context: IncarnationContext) -> StandbyTasks | None:
-    """Return the standbys of a processor's child; None where the job has none, or another child."""
-    model, own = context.permit.model, context.permit.incarnation.processor_id
-    if not (model and StandbyConfig.of(context.job.config).enabled):
-        return None
-    whole = decode_job_model(model.encode())
-    return StandbyTasks(context, part_of(whole, own, TaskMode.STANDBY))
+def standbys_of(context: IncarnationContext) -> StandbyTasks | None:
+    """Return what keeps the standbys of a mixed container; None: it has one role."""
+    return StandbyTasks(context, lists_of(context)) if context.is_mixed else None
 
 
 class StandbyContainer(Container):
@@ -193,7 +180,7 @@ class StandbyContainer(Container):
 
 
 class StandbysOnly(Container):
-    """Runs the standbys of a processor without active tasks."""
+    """Runs the standbys of a mixed container without active tasks."""
 
     def __init__(self, context: IncarnationContext, standbys: StandbyTasks) -> None:
         super().__init__(context)
@@ -202,8 +189,7 @@ class StandbysOnly(Container):
     def run(self) -> bool:
         """As of ``Container``."""
         context = self._context
-        none: dict[str, list[str]] = {"fenced": [], "tasks": []}
-        with start_up.confirmed_stream(context, lambda own: own.history("fenced", **none)):
+        with start_up.confirmed_stream(context, start_up.fence_without_tasks):
             pass
         start_up.report_started(context, {})
         # No other thread becomes nice: the process may run an incarnation with tasks next.

@@ -210,7 +210,7 @@ def storage_of(context: IncarnationContext, kept: KeptStores | None = None) -> C
         scratch_root=scratch,
         stores=job.stores,
         tasks=job.tasks,
-        memory_bytes=job.rocksdb_bytes(is_mixed=bool(permit.model)),
+        memory_bytes=job.rocksdb_bytes(is_mixed=context.is_mixed),
         grouper=job.job.ssp_grouper_factory,
         wait=LockWait(longest_stop_s(job), context.pause),
         holder=Holder.of(job.job.directory_name, permit.incarnation, environment.host),
@@ -281,6 +281,12 @@ def fence_and_only_read(context: IncarnationContext) -> None:
     """Fence all incarnations on the permit's list, for a container without transactions."""
     _fence_listed(context)
     _record_fenced(context)
+
+
+def fence_without_tasks(context: IncarnationContext) -> None:
+    """Fence all incarnations on the permit's list, for a mixed container without active tasks."""
+    _fence_listed(context)
+    context.history("fenced", fenced=incarnations_to_json(context.permit.fence), tasks=[])
 
 
 def _fence_listed(context: IncarnationContext) -> None:

@@ -43,13 +43,15 @@ class GettingReady:
         self._launcher = launcher
         self._lock = threading.Lock()
         self._over = threading.Event()
+        self._has_begun = False
         self._spark: LocalSpark | None = None
         self._settings: PipelineSettings | None = None
 
     def begin(self, kind: SpareKind) -> None:
-        """Do the work of ``kind``, in threads."""
-        if kind is SpareKind.NONE:
+        """Do the work of ``kind``, in threads; once."""
+        if kind is SpareKind.NONE or self._has_begun:
             return
+        self._has_begun = True
         imports = threading.Thread(target=self._import, args=[kind], name="imports", daemon=True)
         imports.start()
         if kind in {SpareKind.SPARK, SpareKind.WARM}:

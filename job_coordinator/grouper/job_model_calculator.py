@@ -24,7 +24,12 @@ from homeport.job_coordinator.grouper.factories import (
     task_name_grouper,
 )
 from homeport.job_coordinator.grouper.input_expansion import expanded
-from homeport.job_coordinator.grouper.mixed_standbys import Places, on_backups, with_mixed_standbys
+from homeport.job_coordinator.grouper.mixed_standbys import (
+    NOWHERE,
+    Places,
+    on_backups,
+    with_mixed_standbys,
+)
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
 from homeport.job_coordinator.grouper.ssp_grouper import broadcast_partitions
 from homeport.job_coordinator.grouper.standby_models import with_standbys
@@ -40,7 +45,6 @@ from homeport.job_coordinator.model.job_model import (
 )
 
 _Answer = TypeVar("_Answer")
-_NOWHERE = Places({})
 
 
 def input_streams(config: Config) -> tuple[SystemStream, ...]:
@@ -57,7 +61,7 @@ def calculate_job_model(
     partition_counts: Mapping[SystemStream, int],
     before: PreviousAssignment,
     processor_ids: Sequence[ProcessorId] | None = None,
-    places: Places = _NOWHERE,
+    places: Places = NOWHERE,
 ) -> JobModel:
     """Return the JobModel of this job.
 

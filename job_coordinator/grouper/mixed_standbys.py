@@ -67,6 +67,10 @@ class Places:
         return {p: Host(self.racks.get(host, host)) for p, host in self.hosts.items()}
 
 
+NOWHERE = Places({})
+"""Where no place is known."""
+
+
 # --- tasks that have lost their processor
 
 

@@ -21,6 +21,7 @@ from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import UnavailableError, WireError
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.mixed_standbys import NOWHERE, Places
 from homeport.job_coordinator.grouper.one_time_configuration import require_same_tasks
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.history.writer import HistoryWriter
@@ -64,6 +65,7 @@ class Job:
 
     def __init__(self, folder: Path, file: Config = FILE) -> None:
         self.is_changeable = True
+        self.where = NOWHERE
         self.rounds = 0
         self.changes: list[ModelChange] = []
         self.configured_with: list[Config] = []
@@ -138,6 +140,11 @@ class Job:
         """Return the driver's answer, asked once in each round of the coordinator."""
         self.rounds += 1
         return self.is_changeable
+
+    @property
+    def places(self) -> Places:
+        """Where containers run."""
+        return self.where
 
     @property
     def rolling(self) -> Job:

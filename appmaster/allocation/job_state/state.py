@@ -201,6 +201,7 @@ class ContainerState:
         epoch: the epoch of its last permit.
         floor: the epoch that a model has raised it to; no container uses this number.
         has_gained: whether it has tasks or input that its last incarnation did not have.
+        has_left: whether its tasks are to go to containers with their standbys.
         keeps_process: whether a model changes it while its process goes on (safety C4).
         preparation: while it is ASSIGNED: whether a process is ready for its permit.
         is_retired: whether the model does not have it any more: only its stop is waited for.
@@ -227,6 +228,7 @@ class ContainerState:
     epoch: int = 0
     floor: int = 0
     has_gained: bool = False
+    has_left: bool = False
     keeps_process: bool = False
     preparation: Preparation = Preparation.NONE
     is_retired: bool = False

@@ -123,6 +123,7 @@ class JobModelPublished:
         former: {processor that the model does not have: its last epoch}, stopped or not.
         is_cooperative: whether a process may go on under the next permit; not if the version
             changes a key that only the start of a process reads.
+        is_by_itself: whether it follows from a loss or a start, so that it forgives no failure.
         older: as in ``OlderModelsWanted``, for a change of a running job.
     """
 
@@ -138,6 +139,7 @@ class JobModelPublished:
     failovers: Mapping[ProcessorId, FailoverRecord] = field(default_factory=dict)
     former: Mapping[ProcessorId, int] = field(default_factory=dict)
     is_cooperative: bool = True
+    is_by_itself: bool = False
     older: Map[ProcessorId, int] = field(default_factory=Map)
 
     def __str__(self) -> str:

@@ -199,6 +199,16 @@ class ReleaseResource(_Caused):
 
 
 @dataclass(frozen=True, slots=True)
+class FailTasksOver(_Caused):
+    """Give the tasks of this container, which cannot go home, to those with their standbys.
+
+    The next JobModel does it; without it the container goes on to another host with its tasks.
+    """
+
+    processor_id: ProcessorId
+
+
+@dataclass(frozen=True, slots=True)
 class SetTimer(_Caused):
     """Hand in ``TimerFired(timer)`` after ``delay_ms``; an armed timer starts afresh."""
 
@@ -247,6 +257,7 @@ Instruction = (
     RequestResource
     | CancelRequest
     | LauncherOrder
+    | FailTasksOver
     | SetTimer
     | CancelTimer
     | SuspectOurselves
@@ -297,8 +308,8 @@ def brief(instruction: Instruction) -> str:
             return f"{name} {i.processor_id}@{i.epoch} in {instruction.resource_id}"
         case PrepareProcess(resource_id=resource_id) | ReleaseResource(resource_id=resource_id):
             return f"{name} {resource_id}"
-        case SetTimer(timer=timer) | CancelTimer(timer=timer):
-            return f"{name} {timer}"
+        case FailTasksOver(processor_id=of) | SetTimer(timer=of) | CancelTimer(timer=of):
+            return f"{name} {of}"
         case SuspectOurselves(hosts=hosts):
             what = f"{', '.join(hosts)} silent at once"
         case _:

@@ -70,6 +70,7 @@ class ReasonKind(Enum):
     FAILOVER_TO_STANDBY = "failover-to-standby"
     FAILOVER_TO_STANDBY_HOST = "failover-to-standby-host"
     FAILOVER_TO_NOBODY = "failover-to-nobody"
+    TASKS_FAIL_OVER = "tasks-fail-over"
     CHOICE_LOST = "choice-lost"
     WAY_IS_CLEAR = "way-is-clear"
     STEPS_ASIDE = "steps-aside"
@@ -162,6 +163,7 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
             "{Subject} goes to {host}, where its standby, {other}, ran last and does not run now"
         ),
         _K.FAILOVER_TO_NOBODY: ("{Subject} could not be failed to a standby, and goes to any host"),
+        _K.TASKS_FAIL_OVER: "{Subject} cannot go home: its tasks go to where their standbys are",
         _K.CHOICE_LOST: "{Subject} cannot take the place of {other} on {host}, and chooses again",
         _K.WAY_IS_CLEAR: "{Other}, whose place {subject} takes on {host}, has stopped",
         _K.STEPS_ASIDE: "{Subject} leaves {host} to {other}",

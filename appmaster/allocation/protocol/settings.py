@@ -21,6 +21,7 @@ class AllocatorSettings:
             known, fits everywhere.
         container_cores: the same.
         stop_timeout_ms: how long a standby may take to stop for its active.
+        mixes_roles: containers have standbys of other ones' tasks in place of standby containers.
         racks_are_preferred: the containers of a group run in different racks if possible.
         racks_are_apart: they always do.
         warm_lag: the largest lag of a standby, in records, that ends the wait of a warm move.
@@ -43,6 +44,7 @@ class AllocatorSettings:
     container_memory_mb: int = 0
     container_cores: int = 0
     stop_timeout_ms: int = 60_000
+    mixes_roles: bool = False
     racks_are_preferred: bool = False
     racks_are_apart: bool = False
     warm_lag: int = 10_000

@@ -47,7 +47,7 @@ from homeport.config.errors import ConfigError, HomeportError, UnavailableError
 from homeport.config.secret_names import shown_value
 from homeport.config.settings.pipeline_section import PipelineConfig
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig, YarnConfig
-from homeport.config.settings.standalone_section import refuse_mixed_roles, require_coordinator
+from homeport.config.settings.standalone_section import check_mixed_roles, require_coordinator
 from homeport.config.settings.validation import validate
 from homeport.job_coordinator.client_files import forget_token
 from homeport.job_coordinator.config_change import refuse_written
@@ -408,7 +408,7 @@ def command(
     config = named.config(topics_of if is_run else None)
     if is_run:
         require_coordinator(config, YARN)
-        refuse_mixed_roles(config)
+        check_mixed_roles(config)
         if not allow_unknown_keys:
             require_known(config)
         warn(validate(config))

@@ -10,20 +10,31 @@ from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import Preparation
 from homeport.appmaster.allocation.protocol.events import (
     JobModelPublished,
+    PlacementRequested,
     ShutdownRequested,
     SparesReported,
     Timer,
     TimerFired,
     TimerKind,
 )
-from homeport.appmaster.allocation.protocol.instructions import PrepareProcess, StopContainer
+from homeport.appmaster.allocation.protocol.instructions import (
+    FailTasksOver,
+    PrepareProcess,
+    StopContainer,
+)
 from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
+    BAD,
     Machine,
+    MachineWith,
+    answers,
+    asked,
     check_in,
+    expired,
     inc,
     permits,
+    said,
     silent,
     stopped,
     stops,
@@ -155,3 +166,41 @@ def test_the_next_driver_lets_an_overtaken_one_work_on(machine: Machine) -> None
     machine.feed(check_in("r2", "a", request=3), READY)
     orders = machine.feed(check_in("r0", "a", running=inc("0", 1)))
     assert [o for o in orders if isinstance(o, StopContainer)] == [*stops("r0", "0", 1)]
+
+
+def test_tasks_of_a_mixed_container_that_cannot_go_home_fail_over_once(
+    machine_with: MachineWith,
+) -> None:
+    """The container goes on to another host; a restart at home fails nothing over."""
+    machine = machine_with(mixes_roles=True).at_home({"0": "a", "1": "b"}, "c")
+    assert FailTasksOver(ProcessorId("0")) not in machine.feed(stopped("0", 1, StopCause.FAILED))
+    machine.run("0", "r0", "a")
+    orders = machine.feed(silent("r0"))
+    assert orders.count(FailTasksOver(ProcessorId("0"))) == 1
+    assert machine.container("0").has_left
+    assert FailTasksOver(ProcessorId("0")) not in machine.feed(expired(3))
+    moved = replace(
+        change(2, {"0": None, "1": "b"}, {"0": (2, 3), "1": (1, 2)}, gainers="1"), is_by_itself=True
+    )
+    assert stops("r1", "1", 1, keeps=True)[0] in machine.feed(moved)
+    machine.feed(check_in("r4", "c", request=4))
+    assert not machine.container("0").has_left
+
+
+def test_a_version_by_itself_forgives_no_failure(running: Machine) -> None:
+    """A container that crashes again and again would never be given up."""
+    running.feed(stopped("0", 1, StopCause.FAILED, 1))
+    again = change(2, {"0": "a", "1": "b"})
+    running.feed(replace(again, is_by_itself=True))
+    assert running.container("0").failures == 1
+    running.feed(replace(again, version=3))
+    assert running.container("0").failures == 0
+
+
+def test_a_job_that_mixes_roles_moves_nothing_warm(machine_with: MachineWith) -> None:
+    """No standby container is there to read the state; a drain moves without it."""
+    machine = machine_with(mixes_roles=True).at_home({"0": "a", "1": "b"}, "c")
+    request = replace(asked("0", "c"), is_warm=True)
+    machine.feed(PlacementRequested(request))
+    assert answers(machine) == [BAD]
+    assert "this job mixes roles" in said(machine)

@@ -383,9 +383,8 @@ class Mixed(Attempt):
         config = FILE.merged(MIXES)
         self.stream.write([wire.set_config(key, value) for key, value in config.items()])
         self.stream.catch_up()
-        self.places = Places(HOSTS)
         self.planner = ModelPlanner(
-            self.stream, self.job_models, self._counts, self._create_topics, lambda: self.places
+            self.stream, self.job_models, self._counts, self._create_topics, Places(HOSTS)
         )
         self.take(self.planner.failed_over([]).model)
 

@@ -9,9 +9,9 @@ from homeport.config.declarations.standalone_keys import LOCAL, YARN, ZOOKEEPER
 from homeport.config.errors import ConfigError
 from homeport.config.settings.standalone_section import (
     StandaloneConfig,
+    check_mixed_roles,
     coordinator_of,
     location_id,
-    refuse_mixed_roles,
     refuse_standbys,
     require_coordinator,
     require_never_standalone,
@@ -169,16 +169,17 @@ def test_a_job_in_one_place_has_no_standbys() -> None:
     refuse_standbys(Config({}))
 
 
-def test_a_container_on_yarn_has_one_role() -> None:
+def test_a_container_on_yarn_has_both_roles_only_with_standbys() -> None:
     """Standalone processors have both in any case."""
+    mixed = Config({"job.container.mixed-roles": "true"})
     with pytest.raises(ConfigError) as refused:
-        refuse_mixed_roles(Config({"job.container.mixed-roles": "true"}))
+        check_mixed_roles(mixed)
     assert str(refused.value) == (
-        "job.container.mixed-roles = 'true': a container on YARN has active tasks or standby "
-        "tasks, not both; remove the key, or run the job by homeport run-processor, which mixes "
-        "them"
+        "job.container.mixed-roles = 'true': it puts standby tasks beside active ones, and the job "
+        "has no standbys; set job.standbytasks.replication.factor=2, or remove the key"
     )
-    refuse_mixed_roles(Config({"job.container.mixed-roles": "false"}))
+    check_mixed_roles(mixed.merged({"job.standbytasks.replication.factor": "2"}))
+    check_mixed_roles(Config({"job.container.mixed-roles": "false"}))
     StandaloneConfig.of(Config({**CONNECT, "job.container.mixed-roles": "true"}))
 
 

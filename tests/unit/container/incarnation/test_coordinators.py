@@ -139,11 +139,12 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinators, "_AM_PAUSE_S", 0)
 
 
+OWN_VERSION = (AM_PERMIT.incarnation.processor_id, AM_PERMIT.model_version)
 STARTED = Started(AM_PERMIT.incarnation, {}, {"total": 1.0})
 
 
 def _fetch(client: CoordinatorClient, stop: StopFlag) -> None:
-    assert ApplicationMaster(client, stop).job_model(AM_PERMIT) is MODEL
+    assert ApplicationMaster(client, stop).job_model(*OWN_VERSION) is MODEL
 
 
 def _report(client: CoordinatorClient, stop: StopFlag) -> None:

@@ -25,11 +25,8 @@ from homeport.container.host.stop_flag import OvertakenError, StopFlag
 from homeport.container.incarnation import standby_tasks, start_up
 from homeport.container.incarnation.context import History, IncarnationContext
 from homeport.container.incarnation.environment import orders_file
-from homeport.container.incarnation.standby_tasks import (
-    StandbyContainer,
-    StandbyTasks,
-    standbys_of_child,
-)
+from homeport.container.incarnation.standby_lists import FileLists
+from homeport.container.incarnation.standby_tasks import StandbyContainer, StandbyTasks, standbys_of
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
 from homeport.job_coordinator.model.codec import encode_job_model
@@ -79,7 +76,9 @@ def make(tmp_path: Path) -> Iterator[Make]:
     def begun(first: JobModel, history: History) -> _Kept:
         job = job_of(CONFIG, "0")
         own = part_of(first, P, TaskMode.STANDBY)
-        kept = _Kept(context_in(tmp_path, job, PERMIT, history=history), own)
+        context = context_in(tmp_path, job, PERMIT, history=history)
+        context = replace(context, is_mixed=True, standbys=own)
+        kept = _Kept(context, FileLists(tmp_path / orders_file(7)))
         kept.followed, kept.failures = [], []
         made.append(kept)
         return kept
@@ -136,7 +135,7 @@ def test_a_child_has_what_its_model_says(tmp_path: Path, monkeypatch: pytest.Mon
 
     def child(model: JobModel) -> tuple[ContainerJob, list[str] | None]:
         context = _of_child(model, tmp_path, monkeypatch)
-        kept = standbys_of_child(context)
+        kept = standbys_of(context)
         wanted = kept._wanted if kept else None
         return context.job, None if wanted is None else [*wanted.containers[P].tasks]
 
@@ -169,7 +168,7 @@ def test_the_adjunct_stores_of_the_container_are_those_of_its_active_tasks(
 
     def kept(actives: list[int]) -> list[str]:
         whole = JobModel(Config({**CONFIG, **more}), _model(actives, [1]).containers)
-        standbys = standbys_of_child(_of_child(whole, tmp_path, monkeypatch))
+        standbys = standbys_of(_of_child(whole, tmp_path, monkeypatch))
         assert standbys is not None
         assert standbys._wanted is not None
         return sorted(standbys._job_of(standbys._wanted).adjuncts)

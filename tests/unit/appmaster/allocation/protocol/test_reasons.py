@@ -208,6 +208,15 @@ def test_a_cluster_that_is_too_small_gets_no_request(machine_with: MachineWith) 
     assert found.startswith("No host is requested, as none can hold a container: one needs 1024 MB")
 
 
+def test_a_mixed_container_that_cannot_go_home_gives_its_tasks_away(
+    machine_with: MachineWith,
+) -> None:
+    """Its host is lost, where standby containers have no part."""
+    machine = machine_with(mixes_roles=True).at_home({"0": "a"}, "c")
+    line = "Processor 0 cannot go home: its tasks go to where their standbys are: a"
+    assert any(line.startswith(found) for found in stated(machine, silent("r0")))
+
+
 def test_every_kind_is_given_by_a_decision() -> None:
     """/v1/events promises each kind: a transcript has its sentence, or a test of this module."""
     here = Path(__file__)

@@ -1,0 +1,72 @@
+"""When the standbys of mixed containers are dealt again, and lost tasks go to them.
+
+PURE. Tasks of a container that cannot go home go at once. Standbys follow once the containers have
+stayed where they are for a moment: at a submission, or after a restart of the AM, they come one
+after the other, and each deal is a version of the JobModel.
+"""
+
+from dataclasses import dataclass, replace
+
+from homeport.job_coordinator.grouper.mixed_failover import Failover
+from homeport.job_coordinator.grouper.mixed_standbys import Places
+from homeport.job_coordinator.model.ids import ProcessorId
+
+QUIET_S = 1.0
+"""How long the containers stay where they are before standbys are dealt."""
+_LONGEST_S = 10.0
+"""How long a deal waits for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A JobModel that is due: these containers are ``lost``, and the others are at ``places``."""
+
+    lost: frozenset[ProcessorId]
+    places: Places
+
+    def why(self, found: Failover) -> str:
+        """Return the reason of the version, for people."""
+        if not self.lost:
+            return "standbys are dealt where containers run"
+        names = ", ".join(sorted(self.lost))
+        return (
+            f"containers {names} cannot go home: {found.lost} tasks go to others, "
+            f"{found.unbacked} of them without a standby"
+        )
+
+
+class MixedRoles:
+    """Remembers what is lost, and for which places standbys were dealt last."""
+
+    def __init__(self) -> None:
+        self.taken_over = self.unbacked = 0
+        """Tasks that others have taken over in this attempt; those of them without a standby."""
+        self._lost: frozenset[ProcessorId] = frozenset()
+        self._dealt: Places | None = None
+        self._seen: Places | None = None
+        self._seen_s = self._new_s = 0.0
+
+    def lost(self, processor_id: ProcessorId) -> None:
+        """Note that the tasks of this container are to go to others."""
+        self._lost |= {processor_id}
+
+    def due(self, places: Places, now_s: float) -> Due | None:
+        """Return the JobModel that is due; None: none is."""
+        if places != self._seen:
+            if self._seen is None or self._seen == self._dealt:
+                self._new_s = now_s
+            self._seen, self._seen_s = places, now_s
+        if self._lost:
+            there = {p: h for p, h in places.hosts.items() if p not in self._lost}
+            return Due(self._lost, replace(places, hosts=there))
+        if places == self._dealt or not places.hosts:
+            return None
+        is_quiet = now_s - self._seen_s >= QUIET_S or now_s - self._new_s >= _LONGEST_S
+        return Due(frozenset(), places) if is_quiet else None
+
+    def done(self, due: Due, found: Failover) -> None:
+        """Note that the version is in force, or changes nothing."""
+        self._lost -= due.lost
+        self._dealt = due.places
+        self.taken_over += found.lost
+        self.unbacked += found.unbacked

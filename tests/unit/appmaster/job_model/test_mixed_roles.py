@@ -1,0 +1,68 @@
+"""When standbys of mixed containers are dealt, and when lost tasks go to them."""
+
+from __future__ import annotations
+
+from homeport.appmaster.job_model.mixed_roles import QUIET_S, Due, MixedRoles
+from homeport.config.config import Config
+from homeport.job_coordinator.grouper.mixed_failover import Failover
+from homeport.job_coordinator.grouper.mixed_standbys import NOWHERE, Places
+from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel
+
+P0, P1, P2 = (ProcessorId(str(n)) for n in range(3))
+NONE: frozenset[ProcessorId] = frozenset()
+
+
+def at(**hosts: str) -> Places:
+    """Containers by number, each with its host."""
+    return Places({ProcessorId(p.removeprefix("p")): Host(h) for p, h in hosts.items()})
+
+
+def found(lost: int = 0, unbacked: int = 0) -> Failover:
+    """A JobModel that was computed."""
+    return Failover(JobModel(Config({}), {}), lost, unbacked)
+
+
+ONE, TWO = at(p0="a"), at(p0="a", p1="b")
+
+
+def test_standbys_are_dealt_once_the_containers_stay_where_they_are() -> None:
+    """At a submission they come one after the other; for the same places nothing is due again."""
+    roles = MixedRoles()
+    assert roles.due(NOWHERE, 0.0) is None
+    assert roles.due(ONE, 1.0) is None
+    assert roles.due(TWO, 1.0 + QUIET_S / 2) is None
+    assert roles.due(TWO, 1.0 + QUIET_S) is None
+    due = roles.due(TWO, 1.0 + QUIET_S * 1.5)
+    assert due == Due(NONE, TWO)
+    assert due.why(found()) == "standbys are dealt where containers run"
+    roles.done(due, found())
+    assert roles.due(TWO, 100.0) is None
+    assert roles.due(ONE, 100.0) is None
+    assert roles.due(TWO, 100.2) is None, "a restart on its host moves nothing"
+
+
+def test_containers_that_never_stay_do_not_put_it_off_for_ever() -> None:
+    """One that crashes again and again comes and goes."""
+    roles = MixedRoles()
+    dues = [roles.due((ONE, TWO)[turn % 2], turn * QUIET_S / 2) for turn in range(40)]
+    assert dues[10] is None
+    assert any(dues[20:30])
+
+
+def test_what_is_lost_goes_at_once() -> None:
+    """To the places of the others; it is counted, and due until it is done."""
+    roles = MixedRoles()
+    roles.done(Due(NONE, TWO), found())
+    roles.lost(P1)
+    due = roles.due(TWO, 5.0)
+    assert due == Due(frozenset({P1}), ONE)
+    assert roles.due(TWO, 5.0) == due
+    roles.lost(P2)
+    text = "containers 1 cannot go home: 3 tasks go to others, 1 of them without a standby"
+    assert due.why(found(3, 1)) == text
+    roles.done(due, found(3, 1))
+    assert (roles.taken_over, roles.unbacked) == (3, 1)
+    again = roles.due(TWO, 5.0)
+    assert again is not None
+    assert again.lost == {P2}
