@@ -17,6 +17,7 @@ Decisions.
 * *A new version forgives* all that was charged, and tries FAILED containers again: it may have
   mended them, and their tasks are not processed. One that follows from a loss alone does neither.
 * *A retired processor that returns* before it has stopped is overtaken.
+* *A process that rests* when a key changes that only a start reads ends with its launcher.
 """
 
 from dataclasses import replace
@@ -80,7 +81,7 @@ def published(draft: Draft, event: JobModelPublished) -> None:
         _forgive_all(draft, event.version)
     for container in draft.each():
         if container.processor_id not in event.processors:
-            _retire(draft, container)
+            _retire(draft, container, keeps_process=event.is_cooperative)
     _take_up(draft, event)
     if is_first:
         charge_again(draft, event.failures)
@@ -164,11 +165,12 @@ def _go_on(
     if container.phase in LIVE and not is_overtaken:
         return
     may_keep = container.keeps_process or not container.is_overtaken
+    may_rest = event.is_cooperative and may_keep
     known = draft.change(
         replace(
             container,
             floor=floor,
-            keeps_process=event.is_cooperative and may_keep,
+            keeps_process=may_rest,
             has_gained=container.has_gained or container.processor_id in event.gainers,
             is_retired=False,
             home=container.home if container.resource_id is not None else home,
@@ -179,6 +181,8 @@ def _go_on(
         if known.phase is not ContainerPhase.RUNNING:
             _stop(draft, known)
         _give_reason(draft, ReasonKind.OVERTAKEN, known)
+    elif known.phase is ContainerPhase.ASSIGNED and container.keeps_process and not may_rest:
+        _leave_process(draft, known)
     elif (known.phase in _GIVEN_UP and not event.is_by_itself) or (
         known.phase in TERMINAL and known.has_gained
     ):
@@ -197,11 +201,19 @@ def _stop(draft: Draft, container: ContainerState) -> None:
         cooperative_change.let_go(draft, container)
 
 
-def _retire(draft: Draft, container: ContainerState) -> None:
+def _leave_process(draft: Draft, container: ContainerState) -> None:
+    launcher = draft.resources[container.resource_id] if container.resource_id else None
+    standbys.step_aside(draft, container)
+    if launcher is not None:
+        draft.release(launcher)
+    _give_reason(draft, ReasonKind.OVERTAKEN, container)
+
+
+def _retire(draft: Draft, container: ContainerState, *, keeps_process: bool) -> None:
     draft.cancel_timer(Timer(TimerKind.RETRY_DELAY, container.processor_id))
     _give_reason(draft, ReasonKind.RETIRED, container)
     if container.phase in LIVE:
-        gone = replace(container, is_retired=True, has_gained=False, keeps_process=True)
+        gone = replace(container, is_retired=True, has_gained=False, keeps_process=keeps_process)
         _stop(draft, draft.change(gone))
     else:
         draft.end_request(container)

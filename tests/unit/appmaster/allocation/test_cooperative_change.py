@@ -20,6 +20,7 @@ from homeport.appmaster.allocation.protocol.events import (
 from homeport.appmaster.allocation.protocol.instructions import (
     FailTasksOver,
     PrepareProcess,
+    ReleaseResource,
     StopContainer,
 )
 from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
@@ -127,6 +128,30 @@ def test_a_process_ends_where_only_its_start_reads_what_changes(running: Machine
     again = change(3, {"0": "a", "1": "b"}, {"0": (1, 3)})
     running.feed(again)
     assert running.feed(check_in("r0", "a", running=inc("0", 1))) == stops("r0", "0", 1)
+
+
+def test_a_process_that_rests_gets_no_permit_after_a_key_of_its_start_has_changed(
+    running: Machine,
+) -> None:
+    """It has the memory of before; its launcher ends it, and the container begins in another."""
+    running.feed(GROWN, check_in("r2", "a", request=3), READY)
+    running.feed(check_in("r0", "a", running=inc("0", 1)), stopped("0", 1))
+    assert running.phase("0") is P.ASSIGNED
+    three = change(3, {"0": "a", "1": "b", "2": "a"}, {"0": (1, 3)}, {"0": (inc("0", 1),)})
+    orders = running.feed(replace(three, is_cooperative=False))
+    assert ReleaseResource(ResourceId("r0")) in orders
+    assert running.phase("0") is P.REQUESTED
+    assert running.feed(check_in("r0", "a")) == (ReleaseResource(ResourceId("r0")),)
+
+
+@pytest.mark.parametrize("is_cooperative", [True, False])
+def test_the_process_of_a_retired_container_rests_as_others(
+    running: Machine, *, is_cooperative: bool
+) -> None:
+    """Another container may get its launcher."""
+    orders = running.feed(replace(SHRUNK, is_cooperative=is_cooperative))
+    stop = next(o for o in orders if isinstance(o, StopContainer))
+    assert (stop.incarnation, stop.keeps_process) == (inc("1", 1), is_cooperative)
 
 
 def test_a_taken_back_change_needs_no_new_container(running: Machine) -> None:
