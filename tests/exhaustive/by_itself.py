@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from homeport.appmaster.allocation.job_state.placements import SparkWait
-from homeport.appmaster.allocation.job_state.state import ContainerPhase, JobPhase
+from homeport.appmaster.allocation.job_state.state import (
+    LIVE,
+    ContainerPhase,
+    JobPhase,
+    Preparation,
+)
 from homeport.appmaster.allocation.protocol.events import TimerKind
 from homeport.job_coordinator.model.ids import ProcessorId
 from tests.exhaustive.job import GRANTS, KEEPER, REPORTS, STARTS, Job
 from tests.exhaustive.judges import require
+from tests.exhaustive.memory import resource_of
 from tests.exhaustive.things import (
     End,
     HostLife,
@@ -155,6 +161,8 @@ class ByItself(Job):
         if child is None and world.adopting:
             return
         yield f"{launcher} polls", self._poll(world, launcher.request)
+        if child is None and (processor := self._prepared(world, launcher)):
+            yield f"{launcher} has a process ready", self.fed(world, ("process", processor))
         is_starting = child is not None and child.done < len(self.start_order)
         if is_starting and world.silent != STARTS:
             yield f"{launcher} goes on", self._goes_on(world, launcher)
@@ -174,6 +182,18 @@ class ByItself(Job):
             return "lag"
         is_needed = any(p.spark is SparkWait.AWAITED for p in of_it)
         return "spark" if is_needed and not standby.has_spark else None
+
+    def _prepared(self, world: World, launcher: Launcher) -> str | None:
+        """The container for which this launcher was ordered to have a process ready."""
+        if world.silent == REPORTS:
+            return None
+        of_it = (
+            c
+            for c in self.memory.states[world.machine].containers
+            if c.preparation is Preparation.ORDERED
+        )
+        held = (c for c in of_it if c.resource_id == resource_of(launcher.request))
+        return next((str(c.processor_id) for c in held), None)
 
     def _poll(self, world: World, request: int) -> World:
         """The launcher of this request checks in and obeys, if it is still there."""
@@ -349,7 +369,7 @@ class ByItself(Job):
     def _running(self, world: World) -> set[str]:
         """The processors that really run the tasks of the model in force, or have finished.
 
-        With the inputs of that model.
+        With the inputs of that model, and such that Kafka takes what they write.
         """
         model = self.models[world.version - 1]
         started = {
@@ -360,6 +380,7 @@ class ByItself(Job):
             and x.child.done == len(self.start_order)
             and self.tasks_of(x.child) == model.tasks.get(x.child.owner[0])
             and self.models[x.child.version - 1].inputs == model.inputs
+            and x.child.is_open
         }
         return {
             str(c.processor_id)
@@ -369,10 +390,16 @@ class ByItself(Job):
         }
 
     def _is_tidy(self, world: World, running: set[str]) -> bool:
-        """Where all run: nothing is left over of launchers, requests, processors and commands."""
-        containers = {str(c.processor_id) for c in self.memory.states[world.machine].containers}
+        """Where all run: nothing is left over of launchers, requests, processors and commands.
+
+        Nor does any container work on under a model of before.
+        """
+        state = self.memory.states[world.machine]
+        works_on = [c for c in state.containers if c.is_overtaken and c.phase in LIVE]
+        containers = {str(c.processor_id) for c in state.containers}
         spare = [x for x in world.launchers if x.child is None and x.life is Life.UP]
-        return containers == running and not (world.pending or spare or world.stream.commands)
+        left = world.pending or spare or world.stream.commands or works_on
+        return containers == running and not left
 
 
 def _may_speak_for(launcher: Launcher, owner: Owner) -> bool:

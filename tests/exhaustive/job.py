@@ -106,8 +106,8 @@ class Job:
         self.partners: tuple[str, ...] = ()
         """Of which nothing more may come, one at a time: see ``things.World.silent``. GRANTS: YARN
         grants no request. STARTS: children stand still in their start. STOPS: children do not end
-        that are ordered to. REPORTS: nothing is reported of what standbys have left to read, nor of
-        their Sparks. KEEPER: it calls no lease over."""
+        that are ordered to. REPORTS: nothing is reported of what standbys have left to read, of
+        their Sparks, nor of processes that wait for a permit. KEEPER: it calls no lease over."""
 
     def plan(self, assignment: Assignment) -> None:
         """This is the last model that people will publish."""
@@ -347,16 +347,22 @@ class Job:
             if launcher.child is not None:
                 require(launcher.child.owner == owner, "a permit is for a launcher without a child")
                 return world
-            child = Child(owner, order.fence, order.version)
-            return self._begun(world, launcher, child, steps)
+            child = self._next_child(launcher, Child(owner, order.fence, order.version))
+            return self._begun(world, launcher._replace(has_resting=False), child, steps)
         if launcher.child is not None and launcher.child.owner == owner:
             self._judge_end(world, launcher)
+            resting = launcher._replace(has_resting=order.verb == "let go")
             is_deaf = world.silent == STOPS
-            return world if is_deaf else self._child_stopped(world, launcher, "ordered")
+            return world if is_deaf else self._child_stopped(world, resting, "ordered")
         cause = ran.get(owner, "ordered")
         ran[owner] = cause
         stated = launcher._replace(ran=tuple(sorted(ran.items())), report=(owner, cause))
         return with_launcher(world, stated)
+
+    def _next_child(self, launcher: Launcher, child: Child) -> Child:
+        """What begins, in the process that rests or in another one: it takes nothing over."""
+        del launcher
+        return child
 
     def _begun(self, world: World, launcher: Launcher, child: Child, steps: int | None) -> World:
         before = [x for x in world.launchers if child.owner in dict(x.ran)]
@@ -414,7 +420,7 @@ class Job:
             case "fence":
                 world = with_fenced(world, child.fence)
             case "init":
-                child = child._replace(is_open=True)
+                child = child._replace(is_open=not child.is_next)
             case "check" if not self._is_newest(world, child):
                 return self._child_stopped(world, launcher, "lease-lost")
             case "check":

@@ -50,7 +50,7 @@ from tests.exhaustive.things import Command, End, Message, Owner
 
 
 class Order(NamedTuple):
-    """The order to a launcher: "run", "stop" or "exit"."""
+    """The order to a launcher: "run", "stop", "let go" or "exit"; "let go": its process rests."""
 
     verb: str
     owner: Owner | None = None
@@ -116,6 +116,7 @@ _EVENTS: Mapping[str, Callable[..., Event]] = {
     "fences": _fences,
     "lag": lambda owner: LagsReported({ProcessorId(owner[0]): 0}),
     "spark": lambda owner: SparesReported({ProcessorId(owner[0]): True}),
+    "process": lambda processor: SparesReported({ProcessorId(processor): True}),
     "allocated": ResourceAllocated,
     "ended": lambda request, taken: ResourceEnded(RequestId(request), is_taken_back=taken),
     "retired": lambda owner: RetiredStopped(incarnation_of(owner), "lease-lost"),
@@ -185,8 +186,8 @@ class Memory:
             match stated:
                 case PermitContainer(incarnation=i, fence=fence, model_version=version):
                     order = Order("run", owner_of(i), tuple(map(owner_of, fence)), version)
-                case StopContainer(incarnation=i):
-                    order = Order("stop", owner_of(i))
+                case StopContainer(incarnation=i, keeps_process=keeps):
+                    order = Order("let go" if keeps else "stop", owner_of(i))
                 case ReleaseResource():
                     order = Order("exit")
         number = self.number(decision.state)

@@ -82,6 +82,7 @@ class SmallWorld(ByItself):
             TimerKind.CHECK_IN,
             TimerKind.SPARE_SPARK,
             TimerKind.COMMAND,
+            TimerKind.PREPARATION,
         }
         yield from self._timers(world, frozenset(waits))
 
@@ -95,6 +96,9 @@ class SmallWorld(ByItself):
             yield f"{launcher} dies", self._dies(world, launcher, is_taken_back=False)
         if launcher.child is not None:
             yield from self._of_a_child(world, launcher)
+        if launcher.has_resting:
+            gone = launcher._replace(has_resting=False)
+            yield f"resting process of {launcher} dies", with_launcher(world, gone)
         if self.is_in_time:
             return
         if launcher.is_known and not launcher.is_denied:

@@ -15,9 +15,10 @@ from dataclasses import replace
 import pytest
 from suites import long
 
+from homeport.appmaster.allocation.job_state.state import Preparation
 from homeport.job_coordinator.model.ids import Host
 from homeport.job_coordinator.model.placement import FORCE_RESTART_LAST_SEEN
-from tests.exhaustive.job import SETTINGS
+from tests.exhaustive.job import REPORTS, SETTINGS
 from tests.exhaustive.people import READ, WARM, Assignment, People
 from tests.exhaustive.search import Search
 from tests.exhaustive.small_world import SmallWorld
@@ -39,6 +40,8 @@ ACTIVES: Assignment = {"0": "0"}
 WITH_STANDBY: Assignment = {"0": "0", "0-0": "0-0"}
 GROWN: Assignment = {"0": "0", "new": "0"}
 GROWN_BESIDE: Assignment = {"0": "0", "new": "1"}
+GAINED_BY_0: Assignment = {"0": "0", "1": "1", "new": "0"}
+GAINED_BY_1: Assignment = {"0": "0", "1": "1", "new": "1"}
 READS_MORE: Assignment = {"0": "0", "0-0": "0-0", f"{READ}more": ""}
 AB = ("a", "b")
 BACKS_OFF = replace(SETTINGS, retry_count=1, launch_retry_ms=1000, last_retry_delay_ms=5000)
@@ -159,6 +162,35 @@ def test_a_model_may_change_at_any_point_of_a_change(
     """Tasks have one owner, and the processors of the last model run its tasks in the end."""
     rules = SmallWorld(TWO, AB, people=People(plan), is_fine=True)
     assert searched(rules, 0, announce) > 400
+
+
+@pytest.mark.parametrize(
+    ("groups", "plan", "faults"),
+    [
+        (ONE, (GROWN, GROWN_BESIDE), 1),
+        (TWO, (GAINED_BY_0, GAINED_BY_1), 0),
+        (TWO, (SWAPPED,), 0),
+        long(TWO, (GAINED_BY_0, GAINED_BY_1), 1),
+    ],
+    ids=str,
+)
+def test_a_container_works_on_until_others_can_have_its_tasks(
+    groups: Groups, plan: tuple[Assignment, ...], faults: int, announce: Announce
+) -> None:
+    """Another one is new, or runs: owners let go, processes rest and die, and all begin again.
+
+    That no process is ever reported ready holds tasks up where they are, and not for good.
+    """
+    rules = SmallWorld(groups, AB, people=People(plan), is_in_time=True)
+    rules.partners = (REPORTS,)
+    search = Search(rules, faults)
+    search.visit(rules.settled())
+    announce(search.stated())
+    assert [w for w in search.worlds if any(x.has_resting for x in w.launchers)]
+    if faults:
+        everybody = [c for s in rules.memory.states for c in s.containers]
+        assert [c for c in everybody if c.preparation is Preparation.ORDERED]
+        assert [w for w in search.worlds if w.silent and w.version == 3 and rules.is_well(w)]
 
 
 def test_a_task_may_move_to_another_processor_with_a_fault_at_any_time(announce: Announce) -> None:

@@ -51,7 +51,8 @@ class Child(NamedTuple):
     """A stream container: ``done`` steps of its start, all of them once it has been heard of.
 
     ``version``: of the model that its permit names. ``is_open``: it was the last to initialise its
-    transactional id, so Kafka takes what it writes.
+    transactional id, so Kafka takes what it writes. ``is_next``: its process has run another
+    incarnation, whose producer it goes on with; in a mutant alone.
     """
 
     owner: Owner
@@ -59,11 +60,13 @@ class Child(NamedTuple):
     version: int = 1
     done: int = 0
     is_open: bool = False
+    is_next: bool = False
 
 
 class Launcher(NamedTuple):
     """A launcher process. ``ran``: what it has run or refused, and how that ended.
 
+    ``has_resting``: the process of the last one has let go, and waits for the next permit.
     ``report``: the stop that it has not reported yet. ``is_known``: the keeper has heard it and has
     not said since that it is silent. ``is_revoked``: the keeper has said that its child's lease is
     over, which is for good (safety L1). ``is_doomed``: YARN has an order to end it. ``said``: what
@@ -80,6 +83,7 @@ class Launcher(NamedTuple):
     is_revoked: bool = False
     is_doomed: bool = False
     said: End = End.NOT_SAID
+    has_resting: bool = False
 
     @property
     def is_denied(self) -> bool:
