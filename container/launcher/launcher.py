@@ -471,6 +471,7 @@ class Launcher:
     def _look_after_spare(self) -> None:
         if self._leaving is None and self._child is None and self._prepares is not None:
             self._spare.look_after(self._prepares, package=self._own_folder())
+            self._spare.expect_permit()  # it does not give way to what runs here
             return
         if self._child is None or self._leaving is not None:
             self._spare.look_after(None)

@@ -200,6 +200,7 @@ def test_a_launcher_that_waits_has_a_process_ready(life: Life) -> None:
     assert spares[0] is None
     assert any(s is not None and (s.kind, s.is_ready) == ("warm", True) for s in spares)
     assert life.started[0].memory.spare is SpareKind.NONE
+    assert life.started[0].memory.is_permit_near, "it gives way to nothing"
 
 
 @pytest.mark.parametrize("kind", ["plain", "warm"])
