@@ -22,7 +22,14 @@ from homeport.appmaster.report.recovery import Recoveries
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.incarnation import Incarnation
-from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery, ShownStatus
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.standalone.standby_view import standbys_in, standbys_shown
+from homeport.job_coordinator.status.shape import (
+    ShownContainer,
+    ShownRecovery,
+    ShownStandby,
+    ShownStatus,
+)
 
 
 @dataclass(slots=True)
@@ -90,6 +97,8 @@ class DriverView:
         found = self.status.shown(state, self.launchers, self.stream.fault)
         webs = {report.host: report.web for report in self.cluster.hosts}
         held_back = self.hold_back.pending if self.status.held_back is None else ()
+        is_mixed = state.settings.mixes_roles
+        model = self.live.job_models.model if is_mixed else None
         return replace(
             found,
             containers=tuple(
@@ -97,6 +106,7 @@ class DriverView:
                     container,
                     recovery=self._recovery(container.processor_id),
                     log_url=log_url(container, webs, self.status.identity),
+                    standbys=_standbys(model, container),
                 )
                 for container in found.containers
             ),
@@ -108,7 +118,15 @@ class DriverView:
             configuration=self.live.shown(),
             upgrade=self.rollouts.upgrades.shown(),
             rolling_restart=self.rollouts.rolling.shown(),
+            taken_over=self.live.taken_over if is_mixed else None,
         )
+
+
+def _standbys(model: JobModel | None, container: ShownContainer) -> tuple[ShownStandby, ...]:
+    if model is None:
+        return ()
+    kept = standbys_in(model.containers.get(container.processor_id))
+    return standbys_shown(kept, container.report)
 
 
 def log_url(

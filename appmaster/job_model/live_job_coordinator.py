@@ -44,7 +44,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.model.upgrade import RollingRestart
 from homeport.job_coordinator.planning.input_watch import InputsSeen, InputWatch
-from homeport.job_coordinator.status.shape import ShownConfiguration
+from homeport.job_coordinator.status.shape import ShownConfiguration, ShownTakenOver
 
 _T = TypeVar("_T")
 _POLL_S = 0.5
@@ -139,6 +139,11 @@ class LiveJobCoordinator:
         """Give the tasks of this container, which cannot go home, to others as soon as possible."""
         self._mixed.lost(processor_id)
         self._is_news.set()
+
+    @property
+    def taken_over(self) -> ShownTakenOver:
+        """The tasks that mixed containers have taken over under this driver."""
+        return self._mixed.taken_over
 
     def heard(self, config: Config, at_once: str | None = None) -> None:
         """Take the configuration of the coordinator stream.
@@ -330,7 +335,7 @@ class LiveJobCoordinator:
         if after.containers != before.containers:
             await self._publish(job, after, due.why(found), is_by_itself=True)
         if after.containers == before.containers or self.job_models.model is after:
-            self._mixed.done(due, found)
+            self._mixed.done(due, found, self.job_models.version)
             if due.lost:
                 self._history.event(
                     "tasks-taken-over",

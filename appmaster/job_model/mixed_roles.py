@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from homeport.job_coordinator.grouper.mixed_failover import Failover
 from homeport.job_coordinator.grouper.mixed_standbys import Places
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.status.shape import ShownTakenOver
 
 QUIET_S = 1.0
 """How long the containers stay where they are before standbys are dealt."""
@@ -39,8 +40,7 @@ class MixedRoles:
     """Remembers what is lost, and for which places standbys were dealt last."""
 
     def __init__(self) -> None:
-        self.taken_over = self.unbacked = 0
-        """Tasks that others have taken over in this attempt; those of them without a standby."""
+        self.taken_over = ShownTakenOver()
         self._lost: frozenset[ProcessorId] = frozenset()
         self._dealt: Places | None = None
         self._seen: Places | None = None
@@ -64,9 +64,11 @@ class MixedRoles:
         is_quiet = now_s - self._seen_s >= QUIET_S or now_s - self._new_s >= _LONGEST_S
         return Due(frozenset(), places) if is_quiet else None
 
-    def done(self, due: Due, found: Failover) -> None:
+    def done(self, due: Due, found: Failover, version: int) -> None:
         """Note that the version is in force, or changes nothing."""
         self._lost -= due.lost
         self._dealt = due.places
-        self.taken_over += found.lost
-        self.unbacked += found.unbacked
+        if found.lost:
+            known = self.taken_over
+            lost, unbacked = known.lost + found.lost, known.unbacked + found.unbacked
+            self.taken_over = ShownTakenOver(lost=lost, unbacked=unbacked, version=version)

@@ -19,7 +19,6 @@ from prometheus_client.core import Metric
 from homeport.config.config import Config
 from homeport.config.errors import HomeportError, WireError
 from homeport.config.settings.sections import JobConfig
-from homeport.container.standalone.standby_view import after, standbys_shown
 from homeport.job_coordinator.clocks import boot_ms, wall_ms
 from homeport.job_coordinator.http.metrics import family
 from homeport.job_coordinator.http.query_params import EventsAsked
@@ -29,6 +28,7 @@ from homeport.job_coordinator.model.json_values import compact_json
 from homeport.job_coordinator.model.wire_form import decoded
 from homeport.job_coordinator.standalone.plan import Registration
 from homeport.job_coordinator.standalone.protocol import Event
+from homeport.job_coordinator.standalone.standby_view import after, standbys_shown
 from homeport.job_coordinator.standalone.state import ProcessorDecision, ProcessorState, WorkPhase
 from homeport.job_coordinator.standalone.waits import change, waits
 from homeport.job_coordinator.status.container_report import ContainerReport

@@ -8,6 +8,7 @@ from homeport.job_coordinator.grouper.mixed_failover import Failover
 from homeport.job_coordinator.grouper.mixed_standbys import NOWHERE, Places
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.status.shape import ShownTakenOver
 
 P0, P1, P2 = (ProcessorId(str(n)) for n in range(3))
 NONE: frozenset[ProcessorId] = frozenset()
@@ -36,7 +37,7 @@ def test_standbys_are_dealt_once_the_containers_stay_where_they_are() -> None:
     due = roles.due(TWO, 1.0 + QUIET_S * 1.5)
     assert due == Due(NONE, TWO)
     assert due.why(found()) == "standbys are dealt where containers run"
-    roles.done(due, found())
+    roles.done(due, found(), 2)
     assert roles.due(TWO, 100.0) is None
     assert roles.due(ONE, 100.0) is None
     assert roles.due(TWO, 100.2) is None, "a restart on its host moves nothing"
@@ -53,7 +54,7 @@ def test_containers_that_never_stay_do_not_put_it_off_for_ever() -> None:
 def test_what_is_lost_goes_at_once() -> None:
     """To the places of the others; it is counted, and due until it is done."""
     roles = MixedRoles()
-    roles.done(Due(NONE, TWO), found())
+    roles.done(Due(NONE, TWO), found(), 2)
     roles.lost(P1)
     due = roles.due(TWO, 5.0)
     assert due == Due(frozenset({P1}), ONE)
@@ -61,8 +62,8 @@ def test_what_is_lost_goes_at_once() -> None:
     roles.lost(P2)
     text = "containers 1 cannot go home: 3 tasks go to others, 1 of them without a standby"
     assert due.why(found(3, 1)) == text
-    roles.done(due, found(3, 1))
-    assert (roles.taken_over, roles.unbacked) == (3, 1)
+    roles.done(due, found(3, 1), 4)
+    assert roles.taken_over == ShownTakenOver(lost=3, unbacked=1, version=4)
     again = roles.due(TWO, 5.0)
     assert again is not None
     assert again.lost == {P2}

@@ -15,7 +15,6 @@ from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import StoreError, WireError
 from homeport.container.standalone import processor_page
 from homeport.container.standalone.processor_page import ProcessorPage, Served
-from homeport.container.standalone.standby_view import standbys_shown
 from homeport.container.standalone.stream_processor import ServerThread
 from homeport.job_coordinator.http.client import CoordinatorClient
 from homeport.job_coordinator.http.query_params import EventsAsked
@@ -32,6 +31,7 @@ from homeport.job_coordinator.standalone.protocol import (
     Registered,
     SessionBegun,
 )
+from homeport.job_coordinator.standalone.standby_view import standbys_shown
 from homeport.job_coordinator.standalone.state import ProcessorState
 from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.status.shape import ShownChange, ShownConfiguration, ShownStandby

@@ -1,12 +1,13 @@
 """The view of standbys: where they are, their lag, and the tasks that had none to take over.
 
-PURE. STANDBY's measures for a standalone job: the lag of each replica, and "tasks that could not be
-started on their backup".
+PURE. STANDBY's measures for containers of both roles: the lag of each replica, and "tasks that
+could not be started on their backup".
 """
 
 from collections.abc import Iterable
 
 from homeport.job_coordinator.model.ids import TaskName
+from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode
 from homeport.job_coordinator.standalone.plan import Plan, Standby
 from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.status.shape import ShownStandby, ShownTakenOver
@@ -15,7 +16,7 @@ from homeport.job_coordinator.status.shape import ShownStandby, ShownTakenOver
 def standbys_shown(
     kept: Iterable[Standby], report: ContainerReport | None
 ) -> tuple[ShownStandby, ...]:
-    """Return an entry for each standby that a processor keeps, by name.
+    """Return an entry for each standby that a container keeps, by name.
 
     ``lag``: the records by which all its stores together are behind, at the last look.
     ``lag_seconds``: the lag of the store that is furthest behind. ``is_caught_up``: whether no
@@ -38,6 +39,12 @@ def _shown(standby: Standby, lags: list[StoreLag] | None) -> ShownStandby:
         lag_seconds=max(known, default=None),
         is_caught_up=None if records is None else records == 0,
     )
+
+
+def standbys_in(container: ContainerModel | None) -> tuple[Standby, ...]:
+    """Return the standbys that a container has in a JobModel; None: the model lacks it."""
+    tasks = () if container is None else container.tasks.values()
+    return tuple(Standby(t.state_of, t.task_name) for t in tasks if t.task_mode is TaskMode.STANDBY)
 
 
 def after(known: ShownTakenOver, plan: Plan) -> ShownTakenOver:
