@@ -147,8 +147,8 @@ def join_before_the_work_has_stopped(patch: Patch) -> None:
     """A processor joins a barrier while it still holds what it loses."""
     original = machine._has_stopped
 
-    def hasty(draft: ProcessorDraft) -> bool:
-        done = original(draft)
+    def hasty(draft: ProcessorDraft, kept: tuple[TaskName, ...] = ()) -> bool:
+        done = original(draft, kept)
         state = draft.state
         if not done and state.is_connected and state.sequence and state.joined < state.version:
             draft.state = replace(draft.state, joined=state.version)
@@ -261,8 +261,8 @@ def take_a_stop_for_stopped(patch: Patch) -> None:
     """The work counts as stopped when its stop is ordered."""
     original = machine._has_stopped
 
-    def at_once(draft: ProcessorDraft) -> bool:
-        if not original(draft):
+    def at_once(draft: ProcessorDraft, kept: tuple[TaskName, ...] = ()) -> bool:
+        if not original(draft, kept):
             draft.state = replace(
                 draft.state, work=HeldWork(generation=draft.state.work.generation)
             )
