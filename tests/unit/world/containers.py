@@ -24,6 +24,7 @@ import homeport.container.incarnation.kafka_watch  # noqa: F401 - what a child i
 from homeport.container.api import BatchTask, KeyValueStore, MessageCollector, TaskContext
 from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import FD_VARIABLE, LeaseMemory, watch_lease
+from homeport.container.host.orders import Orders, kept_in
 from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
@@ -43,29 +44,70 @@ from tests.unit.world.clock import Clock, Process, ProcessState
 from tests.unit.world.yarn import YarnContainer
 
 
-class PermitPipe:
-    """The launcher's end of a child's standard input; ``permitted`` receives what was written."""
+class WorldOrders(Orders):
+    """``Orders`` on the world's clock, and the launcher's end of that pipe.
 
-    def __init__(self, permitted: Callable[[str], None]) -> None:
-        self.text = ""
-        self.is_closed = False
+    ``permitted`` receives each permit that is written.
+    """
+
+    def __init__(self, clock: Clock, permitted: Callable[[str], None]) -> None:
+        self._clock = clock
         self._permitted = permitted
+        self._written = ""
+        self._permits: list[str] = []
+        self._is_over = False
+        self._stop: WorldStop = WorldStop(clock)
 
     def write(self, data: bytes) -> None:
         """It is on its way."""
-        self.text += data.decode()
+        self._written += data.decode()
+
+    def flush(self) -> None:
+        """What was written is whole: its reader may read it."""
+        *messages, self._written = self._written.split("\n")
+        for message in messages:
+            kept = kept_in(message)
+            if kept is not None:
+                self._stop.rest(kept)
+            else:
+                self._permitted(message)
+                self._permits.append(message)
 
     def close(self) -> None:
-        """What was written is whole: its reader may read it."""
-        if self.text and not self.is_closed:
-            self._permitted(self.text)
-        self.is_closed = True
+        """Nothing more comes."""
+        self._is_over = True
+
+    def terminate(self) -> None:
+        """As by SIGTERM."""
+        self._is_over = True
+        self._permits.clear()
+        self._stop.set()
+
+    def next_permit(
+        self, idle: Callable[[], object] = lambda: None, idle_s: float | None = None
+    ) -> str | None:
+        """The next permit; None: there is no further one."""
+        wait_ms = None if idle_s is None else int(idle_s * 1000)
+        if not self._clock.wait_for(self._has_news, wait_ms):
+            idle()
+            self._clock.wait_for(self._has_news)
+        return self._permits.pop(0) if self._permits else None
+
+    def begin(self) -> WorldStop:
+        """The stop flag of the incarnation whose permit came last."""
+        self._stop, before = WorldStop(self._clock), self._stop
+        if before.is_set() and not before.is_to_rest:
+            self._stop.set()
+        return self._stop
+
+    def _has_news(self) -> bool:
+        return bool(self._permits) or self._is_over
 
 
 class Popen:
     """``subprocess.Popen`` of a child."""
 
-    def __init__(self, process: Process, stdin: PermitPipe | None = None) -> None:
+    def __init__(self, process: Process, stdin: WorldOrders | None = None) -> None:
         self.process = process
         self.pid = process.number
         self.stdin = stdin
@@ -238,19 +280,21 @@ class Hosts:
             current.children.append(process)
         fd = os.dup(int(options["env"][FD_VARIABLE]))
         self._memory_fds.append(fd)
-        stdin = PermitPipe(lambda permit: self._permitted(process, permit))
-        process.spawn(lambda: self._run_child(stdin, fd))
-        return Popen(process, stdin)
+        orders = WorldOrders(self.clock, lambda permit: self._permitted(process, permit))
+        process.spawn(lambda: self._run_child(orders, fd))
+        return Popen(process, orders)
 
     def _permitted(self, process: Process, permit: str) -> None:
-        """What has waited is from now on the child of that incarnation."""
+        """What has waited, or rests, is from now on the child of that incarnation."""
         own = Permit.from_json(permit).incarnation
         process.name = f"{own.processor_id}@{own.epoch} on {process.host}"
         for other in self.children:
             # One that stands still may wake up later; fencing is the last word on it.
-            if other.name.startswith(f"{own.processor_id}@") and other.state is RUNNING:
+            is_of_it = other.name.startswith(f"{own.processor_id}@") and other is not process
+            if is_of_it and other.state is RUNNING:
                 self.cluster.world.note("overlap", process.name, other=other.name)
-        self.children.append(process)
+        if process not in self.children:
+            self.children.append(process)
         self.on_start(process)
 
     def _popen_witness(self, host: str, stdin: int) -> Popen:
@@ -265,19 +309,13 @@ class Hosts:
     def _has_ended(self, handle: int, wait_ms: int) -> bool:
         return self.clock.wait_for(lambda: not self.handles[handle].is_alive, wait_ms)
 
-    def _run_child(self, stdin: PermitPipe, fd: int) -> int:
-        """Mirrors ``stream_container.main``."""
+    def _run_child(self, orders: WorldOrders, fd: int) -> int:
+        """Mirrors ``container_runner.main``."""
         process = self.here()
         memory = watch_lease({FD_VARIABLE: str(fd)}, process.exit)
-        stop = WorldStop(self.clock)
-        process.on_sigterm = stop.set
-        self.clock.wait_for(lambda: stdin.is_closed or stop.is_set())
-        permit = stdin.text
-        if not permit or stop.is_set():
-            return stream_container.STOPPED
+        process.on_sigterm = orders.terminate
         ready = GettingReady(stream_container._launcher(memory))
-        given = stream_container._Given(permit, stop, memory, ready)
-        code, cause, _ = stream_container._run(given)
+        code, cause = stream_container._run_all(orders, memory, ready, None)
         if cause is not None:
             self.clock.announce(f"error: {cause}")
         if code == stream_container.FINISHED and memory is not None:
@@ -308,6 +346,7 @@ class Hosts:
             {id(m): facades[m.__name__] for m in (os, signal, selectors, socket, subprocess)},
             *(f"homeport.container.{room}." for room in _ROOMS),
         )
+        patch.setattr(stream_container, "_collect_later", lambda: None)
         patch.setattr(stream_container, "_end", lambda code, _: self.here().exit(code))
         patch.setattr(environment.Environment, "of", staticmethod(self._environment))
         patch.setattr(context, "am_client", self._am_client)
@@ -423,8 +462,7 @@ class WorldStop(StopFlag):
         self._clock = clock
         self._set = False
 
-    def set(self) -> None:
-        """All that wait go on."""
+    def _wake(self) -> None:
         self._set = True
 
     def wait(self, seconds: float | None = None) -> bool:
