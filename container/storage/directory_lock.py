@@ -195,8 +195,10 @@ class DirectoryLock:
 
     def release(self) -> None:
         """Release the lock; children that have ``descriptor`` keep it until they end."""
+        # Once: the next file that this process opens may get the number.
+        descriptor, self.descriptor = self.descriptor, -1
         with contextlib.suppress(OSError):
-            os.close(self.descriptor)
+            os.close(descriptor)
 
 
 def _is_lock_of(descriptor: int, path: Path) -> bool:

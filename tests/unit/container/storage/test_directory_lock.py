@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import resource
 import signal
@@ -162,3 +163,12 @@ def test_a_disk_that_takes_no_more_does_not_keep_a_lock_from_being_taken(tmp_pat
     with pytest.raises(DirectoryHeldError, match="its lock does not say"):
         DirectoryLock(tmp_path, CONTAINER, LockWait())
     lock.release()
+
+
+def test_a_second_release_closes_no_other_file(tmp_path: Path) -> None:
+    """In a process that goes on, the number of the lock's file is soon another one's."""
+    lock = DirectoryLock(tmp_path, TOOL, LockWait())
+    lock.release()
+    with (tmp_path / "other").open("w") as other:
+        lock.release()
+        os.fstat(other.fileno())
