@@ -45,10 +45,7 @@ from tests.unit.world.yarn import YarnContainer
 
 
 class WorldOrders(Orders):
-    """``Orders`` on the world's clock, and the launcher's end of that pipe.
-
-    ``permitted`` receives each permit that is written.
-    """
+    """``Orders`` on the world's clock, with the launcher's end; ``permitted`` gets each permit."""
 
     def __init__(self, clock: Clock, permitted: Callable[[str], None]) -> None:
         self._clock = clock
@@ -56,6 +53,7 @@ class WorldOrders(Orders):
         self._written = ""
         self._permits: list[str] = []
         self._is_over = False
+        self.is_waiting = False
         self._stop: WorldStop = WorldStop(clock)
 
     def write(self, data: bytes) -> None:
@@ -87,10 +85,12 @@ class WorldOrders(Orders):
         self, idle: Callable[[], object] = lambda: None, idle_s: float | None = None
     ) -> str | None:
         """The next permit; None: there is no further one."""
+        self.is_waiting = True
         wait_ms = None if idle_s is None else int(idle_s * 1000)
         if not self._clock.wait_for(self._has_news, wait_ms):
             idle()
             self._clock.wait_for(self._has_news)
+        self.is_waiting = False
         return self._permits.pop(0) if self._permits else None
 
     def begin(self) -> WorldStop:
@@ -179,6 +179,7 @@ class Hosts:
         self.on_start: Callable[[Process], None] = lambda _: None
         """Called with every child that a launcher starts."""
         self._parents: dict[Process, Process] = {}
+        self._orders: dict[Process, WorldOrders] = {}
         self.handles: dict[int, Process] = {}
         self._frozen: dict[str, int] = {}
         self._memory_fds: list[int] = []
@@ -281,6 +282,7 @@ class Hosts:
         fd = os.dup(int(options["env"][FD_VARIABLE]))
         self._memory_fds.append(fd)
         orders = WorldOrders(self.clock, lambda permit: self._permitted(process, permit))
+        self._orders[process] = orders
         process.spawn(lambda: self._run_child(orders, fd))
         return Popen(process, orders)
 
@@ -290,8 +292,8 @@ class Hosts:
         process.name = f"{own.processor_id}@{own.epoch} on {process.host}"
         for other in self.children:
             # One that stands still may wake up later; fencing is the last word on it.
-            is_of_it = other.name.startswith(f"{own.processor_id}@") and other is not process
-            if is_of_it and other.state is RUNNING:
+            is_of_it = other.name.startswith(f"{own.processor_id}@")
+            if is_of_it and other.state is RUNNING and not self._orders[other].is_waiting:
                 self.cluster.world.note("overlap", process.name, other=other.name)
         if process not in self.children:
             self.children.append(process)
