@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from nodes_in_memory import NodesInMemory
 
-from homeport.appmaster.allocation import container_allocator, invariants
+from homeport.appmaster.allocation import container_allocator, cooperative_change, invariants
 from homeport.appmaster.allocation.protocol.events import JobModelPublished
 from homeport.appmaster.job_model import publication
 from homeport.appmaster.job_model.publication import NEVER, Owners, TaskChange
@@ -268,7 +268,8 @@ def a_task_moves_while_its_owner_sleeps(scene: Scene) -> None:
 
 
 def permits_who_gains_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A container that gets a task does not wait for the stop of its former owner."""
+    """A container that gets a task neither works on nor waits until its former owner has let go."""
+    patch.setattr(cooperative_change, "_former_owner", lambda *_: None)
     patch.setattr(container_allocator, "may_be_permitted", lambda *_: True)
     patch.setattr(invariants, "check_step", lambda *_: None)
 
