@@ -314,7 +314,7 @@ def test_a_signal_during_the_hand_over_stops_the_former_spare(am: Am, ready: Rea
     am.orders(OrderKind.RUN, SECOND)
     os.kill(first, signal.SIGKILL)
     log = launcher.folder / "launcher.log"
-    wait_for(lambda: f"runs as pid {spare}, which was the spare" in log.read_text(), launcher)
+    wait_for(lambda: f"runs as pid {spare}, which has waited" in log.read_text(), launcher)
     os.killpg(launcher.process.pid, signal.SIGTERM)
     os.kill(spare, signal.SIGCONT)
     assert launcher.process.wait(LIMIT_S) == 143

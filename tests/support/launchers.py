@@ -46,7 +46,7 @@ def get_ready():
     memory.is_ready = False
 if mode == "losing":
     threading.Thread(target=get_ready, daemon=True).start()
-text = sys.stdin.read()
+text = sys.stdin.readline().strip()
 if not text:
     sys.exit(3)
 print("was", sys.argv[sys.argv.index("--ready") + 1])
