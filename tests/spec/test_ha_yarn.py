@@ -250,7 +250,7 @@ def test_a_changed_count_leaves_unchanged_containers_alone(running: Machine) -> 
     """
     wider = model({"0": "a", "1": "b", "2": "c"}, version=2, p0=1, p1=1)
     stated = running.feed(replace(wider, floors={ProcessorId("0"): 2}))
-    assert stated == (*stops("r0", "0", 1), *asks(3, "c"))
+    assert stated == (*stops("r0", "0", 1, keeps=True), *asks(3, "c"))
     running.feed(stopped("0", 1, StopCause.ORDERED, 0))
     assert running.container("0").resource_id == "r0"
     assert (running.phase("1"), running.container("1").epoch) == (P.RUNNING, 1)

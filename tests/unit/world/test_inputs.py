@@ -151,10 +151,8 @@ def kept(scene: Scene, words: str, nth: int) -> bool:
     attempt = next_attempt(scene, attempt)
     scene.driver_of(attempt).stop_at(words, nth)
     scene.produce(2, topic="more")
-    children = len(scene.hosts.children)
-    scene.until(
-        lambda: attempt.driver.is_stopped or len(scene.hosts.children) > children, "it dies or acts"
-    )
+    started = scene.started()
+    scene.until(lambda: attempt.driver.is_stopped or scene.started() > started, "it dies or acts")
     has_stopped = attempt.driver.is_stopped
     next_attempt(scene, attempt)
     scene.work(2)
@@ -192,11 +190,9 @@ def came_back(scene: Scene, dying: str, words: str, nth: int) -> bool:
     scene.until_counted()
     driver = scene.driver_of(attempt)
     driver.stop_at(words, nth)
-    before = len(scene.hosts.children)
+    before = scene.started()
     scene.configure(INPUTS, "kafka.in")
-    scene.until(
-        lambda: driver.is_stopped or len(scene.hosts.children) > before, "it dies or the task goes"
-    )
+    scene.until(lambda: driver.is_stopped or scene.started() > before, "it dies or the task goes")
     has_stopped = driver.is_stopped
     end(scene, attempt, dying)
     scene.work(2)
