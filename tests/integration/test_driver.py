@@ -25,7 +25,7 @@ from homeport.job_coordinator.metadata.lifecycle import (
 from homeport.job_coordinator.model.ids import ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
-from homeport.job_coordinator.status.shape import ShownChange
+from homeport.job_coordinator.status.shape import ShownChange, SpareReport
 
 SECOND = Incarnation(P0, 2)
 EARLIER = "what an earlier driver said"
@@ -261,9 +261,10 @@ def write_key(am: Am, key: str, value: str) -> None:
 
 @driven()
 async def test_a_key_of_the_stream_changes_the_running_job(am: Am) -> None:
-    """Two containers for one: its tasks are divided again, it stops first, both run the version.
+    """Two containers for one: its tasks are divided again, both run the version.
 
-    The gainer asks for its resource meanwhile and is permitted when the loser has stopped.
+    The loser works on until the gainer has a launcher with a process that is ready. The gainer is
+    permitted when the loser has stopped.
     """
     await am.started()
     write_key(am, "job.container.count", "2")
@@ -274,7 +275,9 @@ async def test_a_key_of_the_stream_changes_the_running_job(am: Am) -> None:
         to_version=2, must_stop=("0@1",), waits={ProcessorId("1"): ("0@1",)}
     )
     await am.until(lambda: len(am.cluster.asked) == 2)
-    assert (await am.check_in(request_id=2)).kind is OrderKind.WAIT
+    order = await am.check_in(request_id=2)
+    assert (order.kind, order.prepare) == (OrderKind.WAIT, "plain")
+    await am.check_in(request_id=2, spare=SpareReport("plain", is_ready=True))
     await am.stops()
     orders = [await am.until_order(OrderKind.RUN, request_id=n) for n in (1, 2)]
     assert {o.model_version for o in orders} == {2}

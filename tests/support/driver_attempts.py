@@ -60,6 +60,7 @@ from homeport.job_coordinator.model.job_model import SystemStream
 from homeport.job_coordinator.model.outcomes import StopCause
 from homeport.job_coordinator.planning.input_watch import InputsSeen
 from homeport.job_coordinator.status.container_report import ContainerReport
+from homeport.job_coordinator.status.shape import SpareReport
 
 CONFIG = job_config("b:1", {"job.name": "j", "task.class": "m:C"})
 IN = SystemStream("kafka", "in")
@@ -274,11 +275,12 @@ class Am:
         attempt: int = 1,
         report: ContainerReport | None = None,
         host: Host = NM1,
+        spare: SpareReport | None = None,
     ) -> Order:
         """The answer to the launcher of that request."""
         resource_id = ResourceId(f"container_1_0001_01_00000{request_id + 1}")
         order = await self.backend.check_in(
-            CheckIn(resource_id, f"h-0_{request_id}", attempt, host, 42, running, report)
+            CheckIn(resource_id, f"h-0_{request_id}", attempt, host, 42, running, report, spare)
         )
         if order.kind is OrderKind.EXIT and attempt == 1:
             self.cluster.cancel(RequestId(request_id))

@@ -310,9 +310,17 @@ class Job:
         return next((pid for pid in found if alive(pid)), None)
 
     def settled(self) -> dict[str, int]:
-        """All containers run, and their launchers have said as what: {processor: pid}."""
-        wait_for(lambda: bool(self.pids()), self)
-        return self.pids()
+        """All containers run, with the tasks that they have by the JobModel: {processor: pid}."""
+        found: dict[str, int] = {}
+
+        def are_settled() -> bool:
+            # One that a JobModel has overtaken works on for a while.
+            found.clear()
+            found.update(self.pids())
+            return bool(found) and self.get("v1/status")["change"] is None
+
+        wait_for(are_settled, self)
+        return found
 
     def wait_until_running(self) -> dict[str, dict[str, Any]]:
         """All containers run; what the status says of them."""
