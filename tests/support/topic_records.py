@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from waiting import until
 
 _POLL_S = 60.0
 _ANSWER_S = 10.0
@@ -111,7 +112,10 @@ def alter(
     properties: Mapping[str, str | None],
     kind: ResourceType = ResourceType.TOPIC,
 ) -> None:
-    """Properties of a topic or a broker are so; None: as by default."""
+    """Properties of a topic or a broker are so; None: as by default.
+
+    The controller answers before each broker has the change: it is waited for where it is asked.
+    """
     set_, delete = AlterConfigOpType.SET, AlterConfigOpType.DELETE
     entries = [
         ConfigEntry(key, value, incremental_operation=delete if value is None else set_)
@@ -120,3 +124,11 @@ def alter(
     resource = ConfigResource(kind, name, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": servers})
     admin.incremental_alter_configs([resource])[resource].result(_POLL_S)
+    wanted = {key: value for key, value in properties.items() if value is not None}
+    asked = ConfigResource(kind, name)
+
+    def shows_them() -> bool:
+        found = admin.describe_configs([asked])[asked].result(_POLL_S)
+        return all(found[key].value == value for key, value in wanted.items())
+
+    until(shows_them, lambda: wanted)
