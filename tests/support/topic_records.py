@@ -114,7 +114,7 @@ def alter(
 ) -> None:
     """Properties of a topic or a broker are so; None: as by default.
 
-    The controller answers before each broker has the change: it is waited for where it is asked.
+    The controller answers before each broker has the change, so the description is waited for.
     """
     set_, delete = AlterConfigOpType.SET, AlterConfigOpType.DELETE
     entries = [

@@ -11,6 +11,7 @@ from homeport.appmaster.allocation.job_state.state import Preparation
 from homeport.appmaster.allocation.protocol.events import (
     JobModelPublished,
     PlacementRequested,
+    SettingsChanged,
     ShutdownRequested,
     SparesReported,
     Timer,
@@ -23,7 +24,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     ReleaseResource,
     StopContainer,
 )
-from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
     BAD,
@@ -229,3 +230,8 @@ def test_a_job_that_mixes_roles_moves_nothing_warm(machine_with: MachineWith) ->
     machine.feed(PlacementRequested(request))
     assert answers(machine) == [BAD]
     assert "this job mixes roles" in said(machine)
+    drain = replace(asked("1", "ANY_HOST", "u2"), is_warm=True, is_drain=True)
+    drained = replace(machine.state.settings, drained_hosts=frozenset({Host("b")}))
+    machine.feed(SettingsChanged(drained), PlacementRequested(drain))
+    assert BAD not in answers(machine, "u2")
+    assert not next(iter(machine.state.placements)).request.is_warm

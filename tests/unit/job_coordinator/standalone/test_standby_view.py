@@ -5,9 +5,10 @@ from __future__ import annotations
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
-from homeport.job_coordinator.standalone.plan import Standby
-from homeport.job_coordinator.standalone.standby_view import standbys_in, standbys_shown
+from homeport.job_coordinator.standalone.plan import Plan, Standby
+from homeport.job_coordinator.standalone.standby_view import after, standbys_in, standbys_shown
 from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
+from homeport.job_coordinator.status.shape import ShownTakenOver
 
 OWN, OTHER = (TaskModel(TaskName(name), (), n) for n, name in enumerate(("T 0", "T 1")))
 REPLICA = standby_task(OTHER, 0)
@@ -33,3 +34,11 @@ def test_a_mixed_containers_standbys_are_those_of_its_model() -> None:
 def test_a_container_that_the_model_lacks_has_none() -> None:
     """It is retired, and stops."""
     assert standbys_in(None) == ()
+
+
+def test_what_versions_take_over_adds_up() -> None:
+    """With the version of the last loss; one without a loss leaves it as it was."""
+    known = after(ShownTakenOver(), Plan(3, (), lost=2, unbacked=1))
+    assert known == ShownTakenOver(lost=2, unbacked=1, version=3)
+    assert after(known, Plan(4, ())) == known
+    assert after(known, Plan(5, (), lost=1)) == ShownTakenOver(lost=3, unbacked=1, version=5)
