@@ -50,7 +50,7 @@ from homeport.appmaster.allocation.protocol.instructions import WriteStop
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.retries import charge_again
 from homeport.config.errors import InvariantViolation
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
 
@@ -202,10 +202,9 @@ def _stop(draft: Draft, container: ContainerState) -> None:
 
 
 def _leave_process(draft: Draft, container: ContainerState) -> None:
-    launcher = draft.resources[container.resource_id] if container.resource_id else None
+    launcher = draft.resources[ResourceId(container.resource_id or "")]
     standbys.step_aside(draft, container)
-    if launcher is not None:
-        draft.release(launcher)
+    draft.release(launcher)
     _give_reason(draft, ReasonKind.OVERTAKEN, container)
 
 

@@ -235,3 +235,11 @@ def test_a_job_that_mixes_roles_moves_nothing_warm(machine_with: MachineWith) ->
     machine.feed(SettingsChanged(drained), PlacementRequested(drain))
     assert BAD not in answers(machine, "u2")
     assert not next(iter(machine.state.placements)).request.is_warm
+
+
+def test_a_gainer_does_not_wait_for_an_owner_that_does_not_run(running: Machine) -> None:
+    """There is evidence of its stop: nothing of it has to let go."""
+    running.feed(silent("r1"))
+    lists = {"0": (inc("0", 1), inc("1", 1)), "1": (inc("1", 1),)}
+    taken = change(2, {"0": "a", "1": "b"}, {"0": (1, 2), "1": (1, 2)}, lists, gainers="0")
+    assert stops("r0", "0", 1, keeps=True)[0] in running.feed(taken)
