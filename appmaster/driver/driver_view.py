@@ -6,7 +6,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec.structs import replace
 
-from homeport.appmaster.allocation.job_state.state import LIVE, AllocatorState
+from homeport.appmaster.allocation.job_state.state import LIVE, AllocatorState, JobPhase
 from homeport.appmaster.allocation.protocol.events import named
 from homeport.appmaster.attempt.inherited import Adoption, HoldBack
 from homeport.appmaster.driver.cluster_watch import ClusterWatch
@@ -25,6 +25,7 @@ from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.standby_view import standbys_in, standbys_shown
 from homeport.job_coordinator.status.shape import (
+    ShownChange,
     ShownContainer,
     ShownRecovery,
     ShownStandby,
@@ -91,6 +92,12 @@ class DriverView:
         recovery = self.recoveries.last(processor_id)
         return None if recovery is None else recovery.shown(boot_ms())
 
+    def _entering(self, state: AllocatorState) -> ShownChange | None:
+        """Return the change to a version that is served, and that the allocator is about to get."""
+        version = self.live.job_models.version
+        is_ahead = state.phase is JobPhase.ACTIVE and version > state.model_version
+        return ShownChange(to_version=version) if is_ahead else None
+
     def shown(self) -> ShownStatus:
         """Return the status of the job."""
         state = self.state
@@ -119,6 +126,7 @@ class DriverView:
             upgrade=self.rollouts.upgrades.shown(),
             rolling_restart=self.rollouts.rolling.shown(),
             taken_over=self.live.taken_over if is_mixed else None,
+            change=found.change or self._entering(state),
         )
 
 

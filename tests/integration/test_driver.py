@@ -270,10 +270,11 @@ async def test_a_key_of_the_stream_changes_the_running_job(am: Am) -> None:
     write_key(am, "job.container.count", "2")
     await am.until(lambda: len(am.containers()) == 2)
     assert am.backend.job_model(1) is not am.backend.job_model(None)
-    await am.until(lambda: am.backend.status().change is not None)
-    assert am.backend.status().change == ShownChange(
-        to_version=2, must_stop=("0@1",), waits={ProcessorId("1"): ("0@1",)}
-    )
+    change = am.backend.status().change
+    assert change is not None, "a version that is served is shown until all have it"
+    assert change.to_version == 2
+    stops = ShownChange(to_version=2, must_stop=("0@1",), waits={ProcessorId("1"): ("0@1",)})
+    await am.until(lambda: am.backend.status().change == stops)
     await am.until(lambda: len(am.cluster.asked) == 2)
     order = await am.check_in(request_id=2)
     assert (order.kind, order.prepare) == (OrderKind.WAIT, "plain")

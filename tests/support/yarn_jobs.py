@@ -298,11 +298,13 @@ class Job:
 
     def pids(self) -> dict[str, int]:
         """{processor: pid of its stream container}; empty while not all of them run."""
-        containers = self.containers()
-        if any(c["phase"] != "running" or c["pid"] is None for c in containers.values()):
+        return self._pids_in(list(self.containers().values()))
+
+    def _pids_in(self, containers: list[dict[str, Any]]) -> dict[str, int]:
+        if any(c["phase"] != "running" or c["pid"] is None for c in containers):
             return {}
         here = self.cluster.pid_here
-        return {p: here(c["host"], c["pid"]) for p, c in containers.items()}
+        return {c["processor_id"]: here(c["host"], c["pid"]) for c in containers}
 
     def program(self, name: str) -> int | None:
         """The pid of the AM's program of that name; None while there is none."""
@@ -314,10 +316,12 @@ class Job:
         found: dict[str, int] = {}
 
         def are_settled() -> bool:
-            # One that a JobModel has overtaken works on for a while.
+            # One that a JobModel has overtaken works on for a while. Callers with a token get the
+            # present status; others share one for a second.
+            status = json.loads(self.get_text("v1/status", self.token))
             found.clear()
-            found.update(self.pids())
-            return bool(found) and self.get("v1/status")["change"] is None
+            found.update(self._pids_in(status["containers"]))
+            return bool(found) and status["change"] is None
 
         wait_for(are_settled, self)
         return found
