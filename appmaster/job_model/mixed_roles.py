@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from homeport.job_coordinator.grouper.mixed_failover import Failover
 from homeport.job_coordinator.grouper.mixed_standbys import Places
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.standalone.standby_view import after
 from homeport.job_coordinator.status.shape import ShownTakenOver
 
 QUIET_S = 1.0
@@ -47,7 +48,7 @@ class MixedRoles:
         self._seen_s = self._new_s = 0.0
 
     def lost(self, processor_id: ProcessorId) -> None:
-        """Note that the tasks of this container are to go to others."""
+        """Note that other containers must take the tasks of this one."""
         self._lost |= {processor_id}
 
     def due(self, places: Places, now_s: float) -> Due | None:
@@ -68,7 +69,4 @@ class MixedRoles:
         """Note that the version is in force, or changes nothing."""
         self._lost -= due.lost
         self._dealt = due.places
-        if found.lost:
-            known = self.taken_over
-            lost, unbacked = known.lost + found.lost, known.unbacked + found.unbacked
-            self.taken_over = ShownTakenOver(lost=lost, unbacked=unbacked, version=version)
+        self.taken_over = after(self.taken_over, found.lost, found.unbacked, version)

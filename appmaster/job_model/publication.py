@@ -115,13 +115,13 @@ def publish(
             *change.localities_gone(),
             *(FailoverManager.end(ProcessorId(p)) for p in recorded if p not in failovers),
             *model_messages(model, stream, has_standby_changelogs=True),
-            *_messages_of_version(model, version, stream, is_new, is_by_itself),
+            *_messages_of_version(model, version, stream, is_new=is_new, is_by_itself=is_by_itself),
             *also,
         ]
     )
     stream.catch_up()
     homes, owners = LocalityManager(stream).read_processors(), Owners.read(stream)
-    said = announcement(
+    event = announcement(
         version.version,
         {p: host_named(homes[p]) if p in homes else None for p in model.containers},
         owners,
@@ -129,7 +129,7 @@ def publish(
         StopManager(stream).read(),
     )
     return replace(
-        said,
+        event,
         standbys=standbys,
         failovers=failovers,
         is_cooperative=not restart_all,
@@ -141,8 +141,9 @@ def _messages_of_version(
     model: JobModel,
     version: JobModelVersion,
     stream: CoordinatorStream,
-    is_new: bool,  # noqa: FBT001 - as the field of a change
-    is_by_itself: bool,  # noqa: FBT001 - as above
+    *,
+    is_new: bool,
+    is_by_itself: bool,
 ) -> Iterator[CoordinatorStreamMessage]:
     if is_new and not is_by_itself:
         # A new version forgives failures, as the allocator does.

@@ -163,7 +163,7 @@ def refuse_standbys(config: Config) -> None:
 
 
 def check_mixed_roles(config: Config) -> None:
-    """Require standbys where containers are to have both roles; ConfigError: there are none."""
+    """Require standbys where containers have both roles; ConfigError: the job has none."""
     key = keys.JOB_CONTAINER_MIXED_ROLES
     if key.read(config) and not StandbyConfig.of(config).enabled:
         rule = "it puts standby tasks beside active ones, and the job has no standbys"

@@ -109,6 +109,7 @@ def _run_all(
 
 def _collect_later() -> None:
     """Collect what the ended incarnation has left, when the next one has probably started."""
+    # A collection holds up all threads, and tasks wait for the next start. Nothing waits for this.
     time.sleep(_COLLECT_S)
     gc.unfreeze()
     gc.collect()

@@ -44,7 +44,7 @@ class ApplicationMaster:
     def job_model(self, own: ProcessorId, version: int) -> JobModel:
         """Return the JobModel of that version with this container.
 
-        It has the containers of tasks too of which that one has standbys.
+        If it has standbys, the model also has the containers of their active tasks.
         """
         ask = functools.partial(self._client.processor_model, own, version)
         return self._answered(ask, "asking again")

@@ -75,7 +75,7 @@ _CALL_TIMEOUT_S = 3.0
 _FAREWELL_MS = 5000
 _KINDS = {kind.name.lower(): kind for kind in SpareKind}
 _REST_LOOK_MS = 10
-"""Between two looks at a child that is to rest: its successors wait for it."""
+"""Between two looks at a child with the order to rest: its successors wait for it."""
 
 log = logging.getLogger("launcher")
 
@@ -452,8 +452,8 @@ class Launcher:
         self._resting.keep(child.process, child.folder)
         self._ends(Stopped(child.incarnation, StopCause.ORDERED, 0))
         log.info("processor %s epoch %d has let go, its process rests", *_parts(child.incarnation))
-        said = {"cause": StopCause.ORDERED.value, "exit_code": 0, "rests": True}
-        self._event("child-stopped", child.incarnation, **said)
+        fields = {"cause": StopCause.ORDERED.value, "exit_code": 0, "rests": True}
+        self._event("child-stopped", child.incarnation, **fields)
 
     def _kill_child(self, why: str) -> None:
         child = self._child

@@ -98,7 +98,8 @@ class ProcessorPage:
             before, self._state = self._state, decision.state
             plan = self._state.plan
             if plan is not None and plan.version > before.version and self._state.is_leader:
-                self._taken_over = after(self._taken_over, plan)
+                lost, unbacked = plan.lost, plan.unbacked
+                self._taken_over = after(self._taken_over, lost, unbacked, plan.version)
             if said:
                 self._number += 1
                 self._events.append(_shown(self._number, self._served, event, decision))

@@ -106,7 +106,7 @@ class ContainerStorage:
         directory = StoreDirectory(path, self.wait, self.holder, below=path.parents[1])
         try:
             return open_task_store(config, task, directory, self._engines)
-        except BaseException:
+        except BaseException:  # whatever it is: the lock must not stay
             directory.release()
             raise
 

@@ -56,7 +56,7 @@ class KeptStores:
         return self._engines
 
     def take(self, path: Path, task: TaskModel, holder: Holder | None) -> TaskStore | None:
-        """Return the store of ``path``, for ``task`` of this holder; None: it is to be opened."""
+        """Return the store of ``path``, for ``task`` of this holder; None: none is kept."""
         store = self._stores.pop(path, None)
         if store is not None:
             store.task = task

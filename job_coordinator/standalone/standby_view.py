@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskMode
-from homeport.job_coordinator.standalone.plan import Plan, Standby
+from homeport.job_coordinator.standalone.plan import Standby
 from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.status.shape import ShownStandby, ShownTakenOver
 
@@ -47,9 +47,10 @@ def standbys_in(container: ContainerModel | None) -> tuple[Standby, ...]:
     return tuple(Standby(t.state_of, t.task_name) for t in tasks if t.task_mode is TaskMode.STANDBY)
 
 
-def after(known: ShownTakenOver, plan: Plan) -> ShownTakenOver:
+def after(known: ShownTakenOver, lost: int, unbacked: int, version: int) -> ShownTakenOver:
     """Return the tasks of ``known`` and those of a version that was not seen before."""
-    if not plan.lost:
+    if not lost:
         return known
-    lost, unbacked = known.lost + plan.lost, known.unbacked + plan.unbacked
-    return ShownTakenOver(lost=lost, unbacked=unbacked, version=plan.version)
+    return ShownTakenOver(
+        lost=known.lost + lost, unbacked=known.unbacked + unbacked, version=version
+    )

@@ -90,7 +90,7 @@ def begin_the_epoch_again_in_the_process_that_rests(patch: Patch) -> None:
 def keep_the_producer_of_the_process_that_rests(patch: Patch) -> None:
     """Safety I3: the next incarnation in the process does not initialise an id of its own.
 
-    It has fenced its predecessor's, so that Kafka takes nothing of what it writes.
+    It has fenced its predecessor's id, so that Kafka takes none of its records.
     """
 
     def kept(_: SmallWorld, launcher: Launcher, child: Child) -> Child:
@@ -125,7 +125,7 @@ def wait_in_a_circle(patch: Patch) -> None:
 
 @mutant("timers are armed exactly where", TO_A_NEW_ONE, faults=1)
 def wait_for_a_process_for_ever(patch: Patch) -> None:
-    """The end of the time in which a process is to be ready means nothing."""
+    """The time for a process to get ready ends without an effect."""
     patch.setattr(cooperative_change, "time_is_over", lambda *_: None)
 
 

@@ -248,7 +248,7 @@ class Draft:
         return self.change(replace(container, phase=phase, preparation=Preparation.NONE))
 
     def end_preparation(self, container: ContainerState) -> None:
-        """Disarm the timer of what the container's launcher prepares, if it does."""
+        """Disarm the timer PREPARATION of the container, if it runs."""
         if container.preparation is Preparation.ORDERED:
             self.cancel_timer(Timer(TimerKind.PREPARATION, container.processor_id))
 

@@ -201,7 +201,7 @@ class ContainerState:
         epoch: the epoch of its last permit.
         floor: the epoch that a model has raised it to; no container uses this number.
         has_gained: whether it has tasks or input that its last incarnation did not have.
-        has_left: whether its tasks are to go to containers with their standbys.
+        has_left: whether the driver moves its tasks to containers with their standbys.
         keeps_process: whether a model changes it while its process goes on (safety C4).
         preparation: while it is ASSIGNED: whether a process is ready for its permit.
         is_retired: whether the model does not have it any more: only its stop is waited for.

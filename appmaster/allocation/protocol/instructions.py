@@ -185,7 +185,7 @@ class StopContainer(_Caused):
 
 @dataclass(frozen=True, slots=True)
 class PrepareProcess(_Caused):
-    """Have the launcher make a process ready for this processor's permit, which is to come."""
+    """Have the launcher make a process ready for the next permit of this processor."""
 
     resource_id: ResourceId
     processor_id: ProcessorId

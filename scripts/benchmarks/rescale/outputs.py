@@ -1,4 +1,4 @@
-"""What a reader of committed outputs sees of each task: when they came, of which run, in order.
+"""The committed outputs of each task, as a reader sees them: time and run of each, in order.
 
 PURE. Times are of one wall clock, in ms since 1970.
 """

@@ -82,7 +82,7 @@ class Bed:
         self._job = DemoJob(_EXAMPLE, cluster.env(), self._servers, overrides)
         self._job.count = FEW
         make_topics(self._servers, (_INPUT, OUTPUT), PARTITIONS)
-        # It says nothing of a broker that goes at the end.
+        # Without its lines about a broker that goes at the end.
         settings = {"bootstrap.servers": self._servers, "linger.ms": 0, "log_level": 0}
         self._producer = Producer(settings)
 
@@ -121,7 +121,7 @@ class Bed:
         self._job.wait_until_running(lambda _: None, epochs)
         self._await_outputs()
         share, until_ms = busy.share(), time.time() * 1000
-        time.sleep(_REST_S)
+        time.sleep(_REST_S)  # the last reports and lines of the history come in
         now = self._containers()
         tasks = [
             Task(partition, kind, self.outputs.gap(partition, written_ms, until_ms))

@@ -29,7 +29,7 @@ class Blocking(Count):
         super().process_batch(table, collector)
         while self.block.exists() and self.block.read_text() == str(os.getpid()):
             Path(f"{self.block}.{os.getpid()}").touch()
-            time.sleep(0.05)
+            time.sleep(0.05)  # blocked until the test removes the file
 """
 )
 
@@ -156,7 +156,7 @@ def test_a_driver_or_a_resting_process_dies_before_the_next_permit(
 
 @pytest.mark.long
 def test_without_room_tasks_go_on_where_they_are(changing: Callable[[str], Changing]) -> None:
-    """Status says why, also after the death of driver and AM; then the change is taken back."""
+    """The status has the reason, also after driver and AM have died; then people take it back."""
     change = changing("roomless")
     job = change.job
     job.values["cluster-manager.container.memory.mb"] = ONE_FOR_A_NODE_MB
@@ -182,6 +182,6 @@ def test_without_room_tasks_go_on_where_they_are(changing: Callable[[str], Chang
 
 
 def _waits(job: Job, processor: str) -> bool:
-    """Whether the status says that it waits, and for what."""
+    """Whether the status shows that it waits, and its reason."""
     waiting: dict[str, Any] | None = job.get("v1/status")["waiting"]
     return waiting is not None and processor in {w["processor_id"] for w in waiting["processors"]}

@@ -21,7 +21,7 @@ MIXED = {
 def cluster(
     running_cluster: Callable[..., AbstractContextManager[LocalUnderTest]],
 ) -> Iterator[LocalUnderTest]:
-    """Three nodes, one of which is lost."""
+    """Three nodes; a test kills one."""
     with running_cluster("mixed", 3, keeps_containers=False) as started:
         yield started
 

@@ -81,7 +81,7 @@ def permitted(stream: InMemoryCoordinatorStream, processor: str, epoch: int) -> 
 
 
 def records(stream: InMemoryCoordinatorStream) -> dict[str, ProcessorEpoch]:
-    """What the stream says of epochs."""
+    """The epochs in the stream."""
     return {str(p): record for p, record in EpochManager(stream).read_processor_epochs().items()}
 
 

@@ -21,7 +21,7 @@ _STATE = initial_state(SETTINGS)
 
 
 def _prepares(processor: str) -> Step:
-    """A launcher checks in, and is to make a process ready."""
+    """A launcher checks in, and gets the order to make a process ready."""
     resource = ResourceId(f"r{processor}")
     order = PrepareProcess(resource, ProcessorId(processor), cause=f"cause {processor}")
     checked_in = LauncherCheckedIn(resource, Host("nm1"), None)

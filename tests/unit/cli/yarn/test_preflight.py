@@ -25,8 +25,8 @@ def test_a_note_says_what_mixed_containers_have_to_bear(
 ) -> None:
     """One line; other jobs have none."""
     monkeypatch.setattr(preflight, "counts_now", lambda *_, **__: {SystemStream("kafka", "in"): 9})
-    said: list[str] = []
+    lines: list[str] = []
     config = Config({**KEYS, "job.container.mixed-roles": str(is_mixed).lower()})
-    assert preflight.check_job_model(config, said.append) is not None
-    assert len(said) == is_mixed
-    assert all(line.startswith("note: cluster-manager.container.memory.mb = ") for line in said)
+    assert preflight.check_job_model(config, lines.append) is not None
+    assert len(lines) == is_mixed
+    assert all(line.startswith("note: cluster-manager.container.memory.mb = ") for line in lines)

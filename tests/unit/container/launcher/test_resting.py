@@ -182,7 +182,7 @@ def test_nothing_that_rests_outlives_its_launcher(life: Life) -> None:
 
 
 def test_a_launcher_that_waits_has_a_process_ready(life: Life) -> None:
-    """The AM says of which kind; the check-in says when; the permit goes to that process."""
+    """The order names its kind, the check-in reports it; the permit goes to that process."""
     life.is_ready = True
     prepare = replace(wait(), prepare="warm")
 

@@ -1,4 +1,4 @@
-"""What run-job says of the memory of mixed containers."""
+"""The line of run-job about the memory of mixed containers."""
 
 from __future__ import annotations
 

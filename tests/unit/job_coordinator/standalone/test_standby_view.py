@@ -5,7 +5,7 @@ from __future__ import annotations
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
-from homeport.job_coordinator.standalone.plan import Plan, Standby
+from homeport.job_coordinator.standalone.plan import Standby
 from homeport.job_coordinator.standalone.standby_view import after, standbys_in, standbys_shown
 from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.status.shape import ShownTakenOver
@@ -38,7 +38,7 @@ def test_a_container_that_the_model_lacks_has_none() -> None:
 
 def test_what_versions_take_over_adds_up() -> None:
     """With the version of the last loss; one without a loss leaves it as it was."""
-    known = after(ShownTakenOver(), Plan(3, (), lost=2, unbacked=1))
+    known = after(ShownTakenOver(), 2, 1, 3)
     assert known == ShownTakenOver(lost=2, unbacked=1, version=3)
-    assert after(known, Plan(4, ())) == known
-    assert after(known, Plan(5, (), lost=1)) == ShownTakenOver(lost=3, unbacked=1, version=5)
+    assert after(known, 0, 0, 4) == known
+    assert after(known, 1, 0, 5) == ShownTakenOver(lost=3, unbacked=1, version=5)
