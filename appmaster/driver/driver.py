@@ -56,6 +56,7 @@ from homeport.appmaster.driver.rollouts.rollout import Surroundings
 from homeport.appmaster.driver.rollouts.rollouts import Rollouts
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange
+from homeport.appmaster.job_model.reading_ahead import Lags
 from homeport.appmaster.lease.fencing import Fencing
 from homeport.appmaster.lease.keeper_client import KeeperClient, KeeperLink
 from homeport.appmaster.lease.launcher_table import LauncherEntry, LauncherTable
@@ -76,6 +77,7 @@ from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.standalone.standby_view import lags_of
 
 _AT_ONCE = 50
 """Events whose records share a transaction: each takes longer than many steps."""
@@ -483,6 +485,12 @@ class Driver:
         hosts = ((c, self._state.host_of(c)) for c in self._state.containers)
         held = {c.processor_id: h for c, h in hosts if h and not (c.is_retired or c.is_temporary)}
         return Places(held, self._state.racks)
+
+    @property
+    def lags(self) -> Lags:
+        """What the standbys of mixed containers lack, by the last reports of those that run."""
+        running = [c.incarnation for c in self._state.containers if c.phase in LIVE]
+        return lags_of(self.status.report_of(incarnation) for incarnation in running)
 
     @property
     def may_change(self) -> bool:

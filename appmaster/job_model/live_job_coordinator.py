@@ -31,6 +31,7 @@ from homeport.appmaster.job_model.model_change import (
     changed_containers,
     note_change,
 )
+from homeport.appmaster.job_model.reading_ahead import Lags, ReadingAhead, taken_back
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError, UnavailableError, WireError
@@ -73,6 +74,10 @@ class RunningJob(Protocol):
     @property
     def places(self) -> Places:
         """Where containers run, or hold a host."""
+
+    @property
+    def lags(self) -> Lags:
+        """What the standbys of mixed containers lack."""
 
     @property
     def rolling(self) -> Follows:
@@ -134,6 +139,7 @@ class LiveJobCoordinator:
         self._topics_refused: tuple[str, ...] = ()
         self._pool = ThreadPoolExecutor(1, "job-model")
         self._mixed = MixedRoles()
+        self._ahead: ReadingAhead | None = None
 
     def lost(self, processor_id: ProcessorId) -> None:
         """Give the tasks of this container, which cannot go home, to others as soon as possible."""
@@ -181,6 +187,7 @@ class LiveJobCoordinator:
             fault=self._configuration.fault,
             inputs_begun_anew=self._begun_anew,
             topics_refused=self._topics_refused,
+            reads_ahead={} if self._ahead is None else self._ahead.left,
         )
 
     # ------------------------------------------------------------------ configuration
@@ -197,7 +204,9 @@ class LiveJobCoordinator:
         self._note_fault(fault)
         diff = ConfigDiff() if config is None else ConfigDiff.between(before.config, config)
         if config is None or diff.is_empty:
-            self._settled = stream
+            await self._forget_ahead(job)
+            if self._ahead is None:
+                self._settled = stream
             return
         try:
             await self._reconfigure(job, config, diff)
@@ -216,10 +225,18 @@ class LiveJobCoordinator:
             self._history.event("tokens-changed", keys=list(diff.live))
             log.info("in force, without a new JobModel: %s", ", ".join(diff.live))
             return
-        self._planner.places = job.places
+        is_known = self._ahead is not None and self._ahead.config == config
+        if is_known and await self._reads_ahead(job):
+            return
+        self._planner.places = places = job.places
         model = await self._computed(partial(self._planner.reconfigured, config))
         if model is None or not await self._knows_new_inputs(model):
             return
+        if not is_known:
+            before, now_s = self.job_models.model, time.monotonic()
+            self._ahead = ReadingAhead.of(before, model, places, job.lags, now_s)
+            if self._ahead is not None and await self._reads_ahead(job):
+                return
         names = (
             *diff.live,
             *diff.retunes_containers,
@@ -230,6 +247,9 @@ class LiveJobCoordinator:
         is_for_all = bool(diff.restarts_containers or diff.needs_redeploy) and rolling is None
         why = f"changed: {', '.join(names)}"
         await self._publish(job, model, why, restarts_all=is_for_all, rolling=rolling)
+        if self._ahead is not None and self.job_models.model is model:
+            self._history.event("read-ahead", **self._ahead.facts(time.monotonic()))
+            self._ahead = None
 
     async def _knows_new_inputs(self, model: JobModel) -> bool:
         """Record the topics of inputs that the model in force lacks; False: Kafka did not answer.
@@ -325,13 +345,15 @@ class LiveJobCoordinator:
         if not StandbyConfig.of(self.job_models.model.config).is_mixed:
             return
         due = self._mixed.due(job.places, time.monotonic())
-        if due is None:
-            return
+        if due is None or (self._ahead is not None and not due.lost):
+            return  # what is read ahead is for the places that tasks get soon
         self._planner.places = due.places
         found = await self._computed(partial(self._planner.failed_over, due.lost))
         if found is None:
             return
         before, after = self.job_models.model, found.model
+        if self._ahead is not None:
+            after = self._ahead.over(after, due.places)
         if after.containers != before.containers:
             await self._publish(job, after, due.why(found), is_by_itself=True)
         if after.containers == before.containers or self.job_models.model is after:
@@ -343,6 +365,29 @@ class LiveJobCoordinator:
                     lost=found.lost,
                     unbacked=found.unbacked,
                 )
+
+    async def _reads_ahead(self, job: RunningJob) -> bool:
+        """Publish what must be in force before tasks move; False: they may move now."""
+        ahead, before, places = self._ahead, self.job_models.model, job.places
+        if ahead is None or ahead.is_over(before, places, job.lags, time.monotonic()):
+            return False
+        after = ahead.version(before, places, time.monotonic())
+        if after is not None:
+            await self._publish(job, after, ahead.why, is_by_itself=True)
+            if self.job_models.model is after:
+                ahead.done(places)
+        return True
+
+    async def _forget_ahead(self, job: RunningJob) -> None:
+        """Take back what is read ahead for a change that is wanted no more."""
+        if self._ahead is None:
+            return
+        before = self.job_models.model
+        after = taken_back(before, job.places)
+        if after.containers != before.containers:
+            await self._publish(job, after, "no task is to move", is_by_itself=True)
+        if after.containers == before.containers or self.job_models.model is after:
+            self._ahead = None
 
     # ------------------------------------------------------------------ both
 

@@ -37,15 +37,43 @@ class Due:
         )
 
 
+class Quiet:
+    """Whether the containers have stayed where they are since the last version for their places."""
+
+    def __init__(self) -> None:
+        self._done: Places | None = None
+        self._seen: Places | None = None
+        self._seen_s = self._new_s = 0.0
+
+    @property
+    def is_first(self) -> bool:
+        """Whether no version has been made yet."""
+        return self._done is None
+
+    def look(self, places: Places, now_s: float) -> bool:
+        """Note where the containers are; return whether that is news since the last version."""
+        if places != self._seen:
+            if self._seen is None or self._seen == self._done:
+                self._new_s = now_s
+            self._seen, self._seen_s = places, now_s
+        return places != self._done
+
+    def is_over(self, now_s: float) -> bool:
+        """Return whether they have stayed there for a moment, or have come and gone for long."""
+        return now_s - self._seen_s >= QUIET_S or now_s - self._new_s >= _LONGEST_S
+
+    def done(self, places: Places) -> None:
+        """Note that the version for these places is in force."""
+        self._done = places
+
+
 class MixedRoles:
     """Remembers what is lost, and for which places standbys were dealt last."""
 
     def __init__(self) -> None:
         self.taken_over = ShownTakenOver()
         self._lost: frozenset[ProcessorId] = frozenset()
-        self._dealt: Places | None = None
-        self._seen: Places | None = None
-        self._seen_s = self._new_s = 0.0
+        self._quiet = Quiet()
 
     def lost(self, processor_id: ProcessorId) -> None:
         """Note that other containers must take the tasks of this one."""
@@ -53,20 +81,15 @@ class MixedRoles:
 
     def due(self, places: Places, now_s: float) -> Due | None:
         """Return the JobModel that is due; None: none is."""
-        if places != self._seen:
-            if self._seen is None or self._seen == self._dealt:
-                self._new_s = now_s
-            self._seen, self._seen_s = places, now_s
+        is_news = self._quiet.look(places, now_s)
         if self._lost:
             there = {p: h for p, h in places.hosts.items() if p not in self._lost}
             return Due(self._lost, replace(places, hosts=there))
-        if places == self._dealt or not places.hosts:
-            return None
-        is_quiet = now_s - self._seen_s >= QUIET_S or now_s - self._new_s >= _LONGEST_S
-        return Due(frozenset(), places) if is_quiet else None
+        is_due = is_news and places.hosts and self._quiet.is_over(now_s)
+        return Due(frozenset(), places) if is_due else None
 
     def done(self, due: Due, found: Failover, version: int) -> None:
         """Note that the version is in force, or changes nothing."""
         self._lost -= due.lost
-        self._dealt = due.places
+        self._quiet.done(due.places)
         self.taken_over = after(self.taken_over, found.lost, found.unbacked, version)

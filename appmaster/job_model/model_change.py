@@ -13,6 +13,7 @@ from homeport.appmaster.job_model.input_acceptance import InputAcceptance
 from homeport.appmaster.job_model.inputs_in_force import in_force
 from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.publication import is_in_force
+from homeport.appmaster.job_model.reading_ahead import taken_back
 from homeport.appmaster.yarn.submission_file import Submitted
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError
@@ -245,9 +246,14 @@ def _first(
     for warning in validate(config):
         log.warning("%s", warning)
     recorded = recorded_model(stream, config) if StandbyConfig.of(config).is_mixed else None
-    if recorded is not None and is_in_force(recorded, stream):
+    if recorded is not None and _is_settled(recorded) and is_in_force(recorded, stream):
         # Tasks are where a failover has brought them; no user orders another move here.
         next_model.create_topics(recorded, stream, is_submission=is_submission)
         return recorded
     before, counts = next_model.previous_assignment(stream), next_model.counts_now(config)
     return next_model.next_model(config, stream, before, counts, is_submission=is_submission)
+
+
+def _is_settled(recorded: JobModel) -> bool:
+    """Return whether nothing in it was read ahead for a change that is wanted no more."""
+    return taken_back(recorded, NOWHERE).containers == recorded.containers

@@ -177,6 +177,11 @@ class JobStatus:
         facts = self._facts.setdefault(incarnation.processor_id, _Facts())
         facts.report = None if report is None else (incarnation, report)
 
+    def report_of(self, incarnation: Incarnation) -> ContainerReport | None:
+        """Return the last report of its work; None: it has given none."""
+        report = self._facts.get(incarnation.processor_id, _Facts()).report
+        return report[1] if report is not None and report[0] == incarnation else None
+
     def stopped(self, message: Stopped) -> None:
         """Note the end of a stream container: a failure, unless it was ordered or its own.
 
@@ -275,7 +280,7 @@ class JobStatus:
         started = facts.started
         if started is not None and started.incarnation != incarnation:
             started = None
-        report = facts.report[1] if facts.report and facts.report[0] == incarnation else None
+        report = self.report_of(incarnation)
         running = launcher if launcher and launcher.running == incarnation else None
         return ShownContainer(
             processor_id=container.processor_id,

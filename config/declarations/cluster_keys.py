@@ -101,7 +101,8 @@ FAULT_DOMAINS_REQUIRED = OwnBoolKey(
 )
 COMMAND_TIMEOUT_MS = OwnIntKey(
     "cluster-manager.command.timeout.ms",
-    "an operator's move or restart that comes no further for this long has failed",
+    "an operator's move or restart that comes no further for this long has failed; tasks that wait "
+    "for their state to be read move without it",
     default=600_000,
     maximum=86_400_000,
     liveness=Liveness.LIVE,
@@ -116,7 +117,7 @@ ROLLING_RESTART_WATCH_MS = OwnIntKey(
 )
 WARM_MOVE_MAX_RECORDS = OwnIntKey(
     "cluster-manager.warm-move.max.records",
-    "how far the standby of a warm move may be behind when the container stops",
+    "how far a standby that reads ahead of a move may be behind when the container, or task, moves",
     default=10_000,
     minimum=0,
     own_unit="records",

@@ -4,6 +4,7 @@ PURE. STANDBY's measures for containers of both roles: the lag of each replica, 
 could not be started on their backup".
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 from homeport.job_coordinator.model.ids import TaskName
@@ -39,6 +40,15 @@ def _shown(standby: Standby, lags: list[StoreLag] | None) -> ShownStandby:
         lag_seconds=max(known, default=None),
         is_caught_up=None if records is None else records == 0,
     )
+
+
+def lags_of(reports: Iterable[ContainerReport | None]) -> dict[TaskName, int]:
+    """Return {standby: the records by which all its stores together are behind}, as reported."""
+    lags: Counter[TaskName] = Counter()
+    for report in reports:
+        for lag in () if report is None else report.lags:
+            lags[lag.task] += lag.records
+    return dict(lags)
 
 
 def standbys_in(container: ContainerModel | None) -> tuple[Standby, ...]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from homeport.job_coordinator.model.ids import Host, ProcessorId
+from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.status.container_report import ContainerReport
@@ -292,6 +292,8 @@ class ShownConfiguration(_Shown, frozen=True):
     """The JobModel's version, and the part of the stream's configuration that is not applied.
 
     ``topics_refused``: why topics that match a ``regex-topics`` are no inputs, a line each.
+    ``reads_ahead``: what is left to read, in records, of each task that a change waits for; None:
+    not known yet.
     """
 
     version: int = 0
@@ -299,6 +301,7 @@ class ShownConfiguration(_Shown, frozen=True):
     fault: str | None = None
     inputs_begun_anew: Any = None
     topics_refused: tuple[str, ...] = ()
+    reads_ahead: Mapping[TaskName, int | None] = {}
 
 
 class ShownTakenOver(_Shown, frozen=True):

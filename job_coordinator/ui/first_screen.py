@@ -241,6 +241,9 @@ def _configuration(shown: ShownConfiguration | None) -> Iterator[str]:
     yield from shown.topics_refused[:_NAMED]
     if len(shown.topics_refused) > _NAMED:
         yield f"{len(shown.topics_refused) - _NAMED} more topics that match become no input"
+    if shown.reads_ahead:
+        lacks = sum(left or 0 for left in shown.reads_ahead.values())
+        yield f"a change waits until {len(shown.reads_ahead)} tasks are read ahead: {lacks} records"
 
 
 def _commands(status: ShownStatus) -> Iterator[str]:

@@ -10,8 +10,12 @@ from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition, TaskModel
 
 Assignment = Mapping[str, str]
-"""{task: its processor}; beside them an input that all tasks read, with ``READ`` before it."""
+"""{task: its processor}; beside them an input that all tasks read, with ``READ`` before it.
+
+A processor that has no task, as one that reads ahead, is that of a name with ``NO_TASK`` before it.
+"""
 READ = "+"
+NO_TASK = "-"
 WARM = "warm "
 """Before the destination of a move whose state is read there first."""
 
@@ -52,7 +56,8 @@ class Model(NamedTuple):
         tasks: dict[str, tuple[str, ...]] = {}
         inputs = tuple(sorted(name for name in assignment if name.startswith(READ)))
         for task, processor in sorted((t, p) for t, p in assignment.items() if t not in inputs):
-            tasks[processor] = (*tasks.get(processor, ()), task)
+            own = () if task.startswith(NO_TASK) else (task,)
+            tasks[processor] = (*tasks.get(processor, ()), *own)
         standbys = {s for replicas in groups.values() for s in replicas}
         return cls(
             tasks,

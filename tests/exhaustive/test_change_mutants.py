@@ -22,6 +22,11 @@ Plan = tuple[Assignment, ...]
 TO_A_NEW_ONE: Plan = ({"0": "0", "1": "1", "new": "0"}, {"0": "0", "1": "1", "new": "2"})
 TO_A_GAINER: Plan = ({"0": "0", "1": "1", "new": "0"}, {"0": "0", "1": "1", "new": "1"})
 SWAPPED: Plan = ({"0": "1", "1": "0"},)
+TO_ONE_THAT_READS_AHEAD: Plan = (
+    {"0": "0", "1": "1", "new": "0"},
+    {"0": "0", "1": "1", "new": "0", "-": "2"},
+    {"0": "0", "1": "1", "new": "2"},
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ def mutant(
     return enter
 
 
+@mutant("permitted only after the former owner 0@1", TO_ONE_THAT_READS_AHEAD)
 @mutant(
     "permitted only after the former owner 0@1|two live children of one task|Kafka takes writes",
     TO_A_NEW_ONE,

@@ -268,6 +268,7 @@ STATUS = ShownStatus(
         fault="it is refused",
         inputs_begun_anew=["kafka.in"],
         topics_refused=("kafka.odd matches",),
+        reads_ahead={TaskName("Partition 1"): 9, TaskName("Partition 2"): None},
     ),
     upgrade=ShownRollout(
         phase="forward",

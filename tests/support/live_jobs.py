@@ -15,6 +15,7 @@ from homeport.appmaster.job_model.job_model_store import JobModelStore
 from homeport.appmaster.job_model.live_configuration import LiveConfiguration
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
 from homeport.appmaster.job_model.model_change import ModelChange, ModelPlanner
+from homeport.appmaster.job_model.reading_ahead import Lags
 from homeport.appmaster.job_model.topic_watch import TopicWatch
 from homeport.appmaster.upgrade.rolling import Reconfigured, following
 from homeport.appmaster.yarn.submission_file import Submitted
@@ -25,12 +26,9 @@ from homeport.job_coordinator.grouper.mixed_standbys import NOWHERE, Places
 from homeport.job_coordinator.grouper.one_time_configuration import require_same_tasks
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.history.writer import HistoryWriter
-from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
-from homeport.job_coordinator.metadata.task_assignment import (
-    TaskAssignmentManager,
-    TaskPartitionManager,
-)
+from homeport.job_coordinator.metadata.recorded_model import model_messages
 from homeport.job_coordinator.metadata.topics import InputTopicManager
+from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 from homeport.job_coordinator.model.upgrade import RollingRestart
 from homeport.job_coordinator.planning.input_watch import InputsSeen
@@ -65,7 +63,9 @@ class Job:
 
     def __init__(self, folder: Path, file: Config = FILE) -> None:
         self.is_changeable = True
+        self.is_refusing = False
         self.where = NOWHERE
+        self.lacking: dict[TaskName, int] = {}
         self.rounds = 0
         self.changes: list[ModelChange] = []
         self.configured_with: list[Config] = []
@@ -103,16 +103,7 @@ class Job:
         return TopicWatch(self.stream, self.file, self.topics, self.check_model)
 
     def _stated(self, model: JobModel) -> None:
-        tasks = {t: (p, task) for p, c in model.containers.items() for t, task in c.tasks.items()}
-        self.stream.write(
-            [
-                *TaskAssignmentManager(self.stream).messages({t: p for t, (p, _) in tasks.items()}),
-                *TaskPartitionManager(self.stream).messages(model),
-                *ChangelogPartitionManager(self.stream).messages(
-                    {t: task.changelog_partition for t, (_, task) in tasks.items()}
-                ),
-            ]
-        )
+        self.stream.write(model_messages(model, self.stream, has_standby_changelogs=True))
         self.stream.catch_up()
 
     def counts(self, _: Config) -> Mapping[SystemStream, int]:
@@ -147,6 +138,11 @@ class Job:
         return self.where
 
     @property
+    def lags(self) -> Lags:
+        """What the standbys lack."""
+        return self.lacking
+
+    @property
     def rolling(self) -> Job:
         """As the driver's."""
         return self
@@ -159,7 +155,7 @@ class Job:
 
     async def publish(self, change: ModelChange) -> bool:
         """As the driver does, unless the job ends."""
-        if not self.is_changeable:
+        if not self.is_changeable or self.is_refusing:
             return False
         if self.write_fault is not None:
             raise self.write_fault

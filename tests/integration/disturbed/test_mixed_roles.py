@@ -15,6 +15,10 @@ MIXED = {
     "job.standbytasks.replication.factor": "2",
     "job.container.mixed-roles": "true",
 }
+ONE_FOR_A_NODE_MB = "9000"
+KEYS_OF_STATE = 20_000
+WARM = {"none", "tail"}
+"""How a store is restored that has its state."""
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +47,52 @@ def are_dealt(job: Job) -> bool:
     active = {name: p for p, (own, _) in tasks.items() for name in own}
     standby = {name: p for p, (_, own) in tasks.items() for name in own}
     return active.keys() == standby.keys() and all(active[n] != standby[n] for n in active)
+
+
+def restored(job: Job, processor: str) -> dict[str, dict[str, Any]]:
+    """Return {task: how its store was restored} of the container's last start."""
+    found: dict[str, dict[str, Any]] = job.containers()[processor]["restored"]["counts"]
+    return found
+
+
+@pytest.mark.usefixtures("cluster")
+def test_tasks_that_move_have_read_their_state_where_they_go(
+    make_job: Callable[[str], Job],
+) -> None:
+    """To a new container, and back from it: a tail is restored, and no process ends."""
+    job = make_job("ahead")
+    job.values.update(MIXED)
+    job.values["job.container.count"] = "2"
+    job.values["cluster-manager.container.memory.mb"] = ONE_FOR_A_NODE_MB
+    job.values["cluster-manager.warm-move.max.records"] = "100"
+    job.produce(KEYS_OF_STATE, keys=KEYS_OF_STATE)
+    job.run()
+    pids = job.settled()
+    wait_for(lambda: are_dealt(job), job)
+    job.counts_all()
+    assert job.operator("config", "set", "job.container.count", "3").returncode == 0
+    wait_for(lambda: bool(tasks_by_mode(job).get("2", (set(),))[0]), job)
+    job.produce(500, first=KEYS_OF_STATE, keys=KEYS_OF_STATE)
+    job.counts_all()
+    job.wait_until_running()
+    moved = tasks_by_mode(job)["2"][0]
+    (event,) = job.driver_events("read-ahead")
+    assert (set(event["tasks"]), event["late"]) == (moved, [])
+    how = restored(job, "2")
+    assert {how[task]["kind"] for task in moved} <= WARM, how
+    assert sum(how[task]["records"] for task in moved) <= 100 * len(moved), how
+    assert {p: job.pids()[p] for p in pids} == pids
+
+    assert job.operator("config", "set", "job.container.count", "2").returncode == 0
+    wait_for(lambda: tasks_by_mode(job).keys() == pids.keys(), job)
+    job.produce(500, first=KEYS_OF_STATE + 500, keys=KEYS_OF_STATE)
+    job.counts_all()
+    job.wait_until_running()
+    for processor, (own, _) in tasks_by_mode(job).items():
+        how = restored(job, processor)
+        assert {how[task]["kind"] for task in own & moved} <= WARM, how
+    assert {p: job.pids()[p] for p in pids} == pids
+    job.end()
 
 
 def test_the_tasks_of_a_lost_host_go_on_where_their_standbys_are(

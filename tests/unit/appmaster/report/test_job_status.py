@@ -288,6 +288,8 @@ def test_a_containers_report_is_shown_while_its_incarnation_runs(world: World) -
     report = ContainerReport(lag=3, lag_seconds=1.5)
     world.status.reported(FIRST, report)
     assert shown() == (report, 1.5)
+    assert world.status.report_of(FIRST) == report
+    assert world.status.report_of(Incarnation(ProcessorId("nobody"), 1)) is None
     world.status.reported(Incarnation(P0, FIRST.epoch + 1), report)
     assert shown() == (None, None)
     world.status.reported(FIRST, report)

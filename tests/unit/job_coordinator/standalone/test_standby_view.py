@@ -6,7 +6,12 @@ from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
 from homeport.job_coordinator.standalone.plan import Standby
-from homeport.job_coordinator.standalone.standby_view import after, standbys_in, standbys_shown
+from homeport.job_coordinator.standalone.standby_view import (
+    after,
+    lags_of,
+    standbys_in,
+    standbys_shown,
+)
 from homeport.job_coordinator.status.container_report import ContainerReport, StoreLag
 from homeport.job_coordinator.status.shape import ShownTakenOver
 
@@ -29,6 +34,14 @@ def test_a_mixed_containers_standbys_are_those_of_its_model() -> None:
     lags = (StoreLag("counts", TaskName("Standby-T 1-0"), 3, 1.5),)
     (shown,) = standbys_shown(kept, ContainerReport(lags=lags))
     assert (shown.lag, shown.lag_seconds, shown.is_caught_up) == (3, 1.5, False)
+
+
+def test_the_lag_of_a_standby_is_that_of_all_its_stores() -> None:
+    """By the reports of all containers; one that restores has none."""
+    first, second = TaskName("Standby-T 1-0"), TaskName("Standby-T 2-0")
+    one = ContainerReport(lags=(StoreLag("a", first, 3), StoreLag("b", first, 4)))
+    other = ContainerReport(lags=(StoreLag("a", second, 0, 0.0),))
+    assert lags_of([one, None, ContainerReport(), other]) == {first: 7, second: 0}
 
 
 def test_a_container_that_the_model_lacks_has_none() -> None:

@@ -207,6 +207,10 @@ def test_what_is_not_in_force_is_noticed() -> None:
     five = screen(container("0"), configuration={"fault": None, "topics_refused": refused[:5]})
     assert five.notices == tuple(refused[:5])
     assert screen(container("0"), configuration={"version": 2}).is_calm
+    ahead = {"Partition 1": 20_000, "Partition 4": None}
+    assert screen(container("0"), configuration={"reads_ahead": ahead}).notices == (
+        "a change waits until 2 tasks are read ahead: 20000 records",
+    )
 
 
 def test_a_command_for_a_container_that_runs_is_noticed() -> None:
