@@ -167,8 +167,8 @@ _STAYS_AWAY = frozenset({ReasonKind.FINISHED, ReasonKind.GIVEN_UP, ReasonKind.RE
 _ENDS = (ContainerStopped, LauncherSilent, ResourceEnded)
 _SELF_REPORTED = frozenset({RecoveryPhase.FENCE, RecoveryPhase.RESTORE})
 
-_PREPARES = frozenset({"prepare"})
-_FENCES = frozenset({"kafka", "fence", "coordinator-stream"})
+_PREPARES = frozenset({"model", "prepare"})
+_FENCES = frozenset({"kafka", "fence", "coordinator-stream", "confirm"})
 _TOTAL = "total"
 _MS_PER_S = 1000
 

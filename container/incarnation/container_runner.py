@@ -45,6 +45,7 @@ from homeport.job_coordinator import logs
 
 if TYPE_CHECKING:
     from homeport.container.incarnation.context import Container, IncarnationContext
+    from homeport.container.kafka.kept_clients import KeptClients
     from homeport.container.storage.kept_stores import KeptStores
     from homeport.container.storage.task_store import Reached
 
@@ -117,13 +118,22 @@ def _collect_later() -> None:
 
 
 class Keeping:
-    """The stores that stay open between two incarnations; the first one with tasks makes it."""
+    """What stays open between two incarnations; the first one that needs it makes it."""
 
     def __init__(self) -> None:
         self._stores: KeptStores | None = None
+        self._clients: KeptClients | None = None
+
+    def clients(self) -> KeptClients:
+        """Return the clients of Kafka, which stay until the process ends."""
+        # Imported here: see _prepared.
+        from homeport.container.kafka.kept_clients import KeptClients  # noqa: PLC0415 - see above
+
+        self._clients = self._clients or KeptClients()
+        return self._clients
 
     def stores(self) -> KeptStores:
-        """Return them."""
+        """Return the stores."""
         # Imported here: see _prepared.
         from homeport.container.storage.kept_stores import KeptStores  # noqa: PLC0415 - see above
 
@@ -131,7 +141,7 @@ class Keeping:
         return self._stores
 
     def close(self) -> None:
-        """Close them."""
+        """Close the stores."""
         if self._stores is not None:
             self._stores.close()
 
@@ -185,7 +195,9 @@ def _prepared(given: _Given) -> tuple[Container, int]:
     from homeport.container.incarnation.context import IncarnationContext  # noqa: PLC0415 - see above
     from homeport.container.incarnation.kafka_watch import silence_of, watch_kafka  # noqa: PLC0415 - as above
 
-    context = IncarnationContext.of_permit(given.permit, given.stop, _launcher(given.memory))
+    context = IncarnationContext.of_permit(
+        given.permit, given.stop, _launcher(given.memory), given.kept.clients()
+    )
     if given.memory is not None and given.is_first:  # without a lease there is nothing to keep
         job = context.job
         system, topic = job.transaction_system, job.job.coordinator_topic

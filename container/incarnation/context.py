@@ -19,6 +19,7 @@ from homeport.container.host.permit import Permit
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.coordinators import ApplicationMaster, ProcessorCoordinator
 from homeport.container.incarnation.environment import Environment, am_client
+from homeport.container.kafka.kept_clients import KeptClients
 from homeport.job_coordinator import logs
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.model.codec import decode_job_model
@@ -60,6 +61,7 @@ class IncarnationContext:
 
     ``history``: writes an event of this incarnation. ``send``: hands a report to the launcher.
     ``pause``: waits the seconds given; raises StopRequestedError to end what is under way.
+    ``clients``: those of Kafka that its process keeps.
     ``is_mixed``: whether the container may have standby tasks beside active ones; ``standbys``:
     those that it begins with; None: none.
     """
@@ -74,17 +76,20 @@ class IncarnationContext:
     send: Callable[[ContainerReport], None]
     pause: Callable[[float], None]
     phases: Phases = field(default_factory=Phases)
+    clients: KeptClients = field(default_factory=KeptClients)
     is_mixed: bool = False
     standbys: JobModel | None = None
 
     @staticmethod
-    def of_permit(text: str, stop: StopFlag, launcher: LeaseMemory) -> IncarnationContext:
+    def of_permit(
+        text: str, stop: StopFlag, launcher: LeaseMemory, clients: KeptClients
+    ) -> IncarnationContext:
         """Return the context that follows from a permit, with the JobModel from the coordinator.
 
         HomeportError: the permit or the environment is not what a parent process gives, or the AM
         does not answer. StopRequestedError: the order to stop came.
         """
-        permit = Permit.from_json(text)
+        phases, permit = Phases(), Permit.from_json(text)
         environment = Environment.of(os.environ, Path.cwd())
         own = permit.incarnation
         named = (own.processor_id, own.epoch, environment.host, permit.model_version, os.getpid())
@@ -92,12 +97,14 @@ class IncarnationContext:
         _LOG.info("processor %s epoch %d on %s, JobModel %d, pid %d", *named)
         coordinator: ApplicationMaster | ProcessorCoordinator
         if permit.model:
-            model = decode_job_model(permit.model.encode())
+            with phases.phase("model"):
+                model = decode_job_model(permit.model.encode())
             tree = environment.tree
             coordinator = ProcessorCoordinator(launcher, model.config, stop, tree)
         else:
             coordinator = master = ApplicationMaster(am_client(os.environ, Path.cwd()), stop)
-            model = master.job_model(own.processor_id, permit.model_version)
+            with phases.phase("model"):
+                model = master.job_model(own.processor_id, permit.model_version)
         standby, standbys = StandbyConfig.of(model.config), None
         is_mixed = standby.enabled if permit.model else standby.is_mixed
         if is_mixed:
@@ -115,6 +122,8 @@ class IncarnationContext:
             history_of(job, permit, environment, is_mixed=is_mixed),
             launcher.announce,
             stop.pause,
+            phases,
+            clients=clients,
             is_mixed=is_mixed,
             standbys=standbys,
         )

@@ -167,6 +167,7 @@ class StandbyContainer(Container):
             restored = replicas.restore()
             context.stop.check()
             start_up.write_locality(context, stream)
+        context.clients.close()  # the process ends with this incarnation
         start_up.report_started(context, restored)
         context.launcher.want_spare(context.job.spare)
         replicas.follow(lambda: self._tuning.latest().commit_ms / 1000, self._flushed)

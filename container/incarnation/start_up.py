@@ -1,6 +1,6 @@
 """The start of an incarnation up to its first input, in the one order that is safe.
 
-Source: safety I3: init all listed ids, init the own id, read the coordinator stream to its head and
+Source: safety I3: init all listed ids and the own id, read the coordinator stream to its head and
 go on only if the own epoch still stands; report fenced; then restore, checkpoints, locality, input.
 (Kafka accepts a late init after a fence: only reading the head stops an overtaken permit.)
 """
@@ -22,7 +22,6 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.executors import OneThread
-from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
 from homeport.container.incarnation.changelog_trims import StoreTrim, portions, read_trims
 from homeport.container.incarnation.context import IncarnationContext
@@ -61,7 +60,6 @@ from homeport.job_coordinator.coordinator_stream.message import CoordinatorStrea
 from homeport.job_coordinator.grouper.one_time_configuration import require_leaders_use
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
-from homeport.job_coordinator.kafka.topics import TopicAdmin
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
@@ -233,15 +231,16 @@ def confirmed_stream(
     the leader of a standalone job has a file by which records go elsewhere.
     """
     phase, job = context.phases.phase, context.job
-    with open_coordinator_stream(job) as stream:
+    with context.clients.stream(job.config, lambda: open_coordinator_stream(job)) as stream:
         with phase("kafka"):
-            await_kafka(job, context.stop)
+            await_kafka(context)
         with phase("fence"):
             fenced = fence_listed(context)
         with phase("coordinator-stream"):
             stream.bootstrap()
-        StateResetManager(stream).require_finished()
-        context.coordinator.confirm(stream, context.permit)
+        with phase("confirm"):
+            StateResetManager(stream).require_finished()
+            context.coordinator.confirm(stream, context.permit)
         if context.permit.model:  # of a standalone processor, which has a file of its own
             read = {ssp.system_stream for t in job.tasks for ssp in t.system_stream_partitions}
             require_leaders_use(ConfigManager(stream).read(), job.config, read)
@@ -250,13 +249,15 @@ def confirmed_stream(
         yield stream, fenced
 
 
-def await_kafka(job: ContainerJob, stop: StopFlag) -> None:
+def await_kafka(context: IncarnationContext) -> None:
     """Wait for an answer of every system that the job uses in any case.
 
     Without it a container would fail again and again. StopRequestedError: the order to stop came.
     """
+    job = context.job
     for name in sorted(job.used_systems):
-        TopicAdmin(job.systems[name], _KAFKA_PATIENCE_S).await_reachable(_LOG, stop.check)
+        topics = context.clients.topics(job.systems[name], _KAFKA_PATIENCE_S)
+        topics.await_reachable(_LOG, context.stop.check)
 
 
 def fence_and_begin(context: IncarnationContext) -> TransactionalProducer:
@@ -265,11 +266,10 @@ def fence_and_begin(context: IncarnationContext) -> TransactionalProducer:
     A thread ends the transactions that those have left hanging.
     """
     job, permit = context.job, context.permit
-    producer = TransactionalProducer(  # which connects while the others are fenced
+    producer = TransactionalProducer(
         job.transaction_system, job.transactional_id(permit.incarnation)
     )
-    _fence_listed(context)
-    producer.initialise()
+    _fence_listed(context, producer.initialise)
     _record_fenced(context)
     if fenced := {job.transactional_id(incarnation) for incarnation in permit.fence}:
         look = functools.partial(end_of_fenced, job, fenced, context.stop.pause)
@@ -289,13 +289,15 @@ def fence_without_tasks(context: IncarnationContext) -> None:
     context.history("fenced", fenced=incarnations_to_json(context.permit.fence), tasks=[])
 
 
-def _fence_listed(context: IncarnationContext) -> None:
+def _fence_listed(context: IncarnationContext, *own: Callable[[], object]) -> None:
+    """Fence the permit's list; ``own``: initialises the own id. Return once all is done."""
     job = context.job
     context.stop.check()
+    ids = [job.transactional_id(incarnation) for incarnation in context.permit.fence]
+    inits = [functools.partial(fence, job.transaction_system, listed) for listed in ids]
     # Each takes the broker some time, and they do not depend on each other.
     with ThreadPoolExecutor(_FENCERS) as pool:
-        ids = [job.transactional_id(incarnation) for incarnation in context.permit.fence]
-        list(pool.map(functools.partial(fence, job.transaction_system), ids))
+        list(pool.map(lambda init: init(), [*inits, *own]))
     context.stop.check()
 
 

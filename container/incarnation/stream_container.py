@@ -21,7 +21,7 @@ from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.input_consumer import InputConsumer
-from homeport.container.kafka.log_reader import LogReader, log_readers
+from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.sending import partition_count, refused_record
 from homeport.container.kafka.topic_watch import TopicWatch
@@ -151,21 +151,24 @@ class StreamContainer(Container):
         used = {name: self._job.systems[name] for name in self._job.used_systems}
         with (
             # They connect while others are fenced, and ask for nothing before that is done.
-            log_readers(used, self._stop.pause) as readers,
+            context.clients.readers(used, self._stop.pause) as readers,
             start_up.confirmed_stream(context, start_up.fence_and_begin) as (stream, producer),
         ):
-            topics = self._watched_topics(stream)
+            with phase("topics"):
+                topics = self._watched_topics(stream)
             with ending_what_hangs(self._job, stream, self._stop.pause):
                 positions = self._restore(stream, readers)
             self._begin(producer, positions)
             # It connects while Spark starts; nothing is taken from it before the locality stands.
-            source = self._source(positions)
+            with phase("input"):
+                source = self._source(positions)
             pipeline = self._pipeline()
             outputs = outputs_of(self._job, functools.partial(partition_count, self._job.systems))
-            contexts = contexts_of(self._job, self._storage, self._report)
-            self._contexts = contexts.values()
-            tasks, requests, calls = self._make_tasks(task_class, contexts, outputs)
-            typed = typed_input(self._job, task_class, outputs, pipeline)
+            with phase("tasks"):
+                contexts = contexts_of(self._job, self._storage, self._report)
+                self._contexts = contexts.values()
+                tasks, requests, calls = self._make_tasks(task_class, contexts, outputs)
+                typed = typed_input(self._job, task_class, outputs, pipeline)
             self._stop.check()
             self._write_locality(stream)
         start_up.report_started(context, self._restored)
@@ -291,7 +294,11 @@ class StreamContainer(Container):
         checkpoints = SystemStream(task.checkpoint_system, task.checkpoint_topic)
         inputs = {p.system_stream for t in self._job.tasks for p in t.system_stream_partitions}
         watch = TopicWatch(
-            self._job.systems, stores, checkpoints if task.checkpoint_enabled else None, inputs
+            self._job.systems,
+            stores,
+            checkpoints if task.checkpoint_enabled else None,
+            inputs,
+            self._context.clients.topics,
         )
         watch.begin(stream)
         return watch

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from homeport.config.errors import UnavailableError
 from homeport.config.kafka_names import policies
@@ -70,19 +70,24 @@ class LogReader:
         over: Mapping[str, str | int] | None = None,
         *,
         waits_out_outages: bool = True,
+        client: AdminClient | None = None,
     ) -> None:
         """Send no request yet.
 
         ``may_go_on`` is called often while reading; it waits the seconds given, and raises to stop.
         ``over``: properties of the consumer in addition to those of every restore.
         ``waits_out_outages``: whether requests of offsets are repeated, for a minute, even if no
-        broker answers.
+        broker answers. ``client``: for its requests; None: it makes its own.
         """
         self._at_once = frozenset[int]() if waits_out_outages else DISCONNECTED | OVERDUE
         self._system = system
         self._may_go_on = may_go_on
-        self._admin = admin(system)
+        self._admin = client or admin(system)
         self._consumer = consumer(system, {**restore_properties(system), **(over or {})})
+
+    def serve(self, may_go_on: Callable[[float], None]) -> None:
+        """Read for another incarnation from now on; ``may_go_on``: as of ``__init__``."""
+        self._may_go_on = may_go_on
 
     def _topics(self) -> TopicAdmin:
         return TopicAdmin(self._system, client=self._admin)

@@ -40,6 +40,7 @@ class TopicWatch:
     """Requests the ids of the topics of state, input positions and input.
 
     ``stores`` {changelog: store}. ``checkpoints``: the checkpoint topic; None: the job has none.
+    ``topics_of``: returns what asks a system, with so many seconds for an answer.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class TopicWatch:
         stores: Mapping[SystemStream, str],
         checkpoints: SystemStream | None,
         inputs: Collection[SystemStream],
+        topics_of: Callable[[SystemConfig, float], TopicAdmin] = TopicAdmin,
     ) -> None:
         self._stores = stores
         self._checkpoints = checkpoints
@@ -55,7 +57,7 @@ class TopicWatch:
         held = [*stores] if checkpoints is None else [*stores, checkpoints]
         self._topics = [*held, *self._inputs]
         names = sorted({topic.system for topic in self._topics})
-        self._admins = {name: TopicAdmin(systems[name], _TIMEOUT_S) for name in names}
+        self._admins = {name: topics_of(systems[name], _TIMEOUT_S) for name in names}
         self._watched: dict[SystemStream, Lost] = {}
         self._away_until_s: dict[str, float] = {}
 

@@ -145,6 +145,11 @@ class StreamState:
         if message.values is not None:
             records[key] = message
 
+    @property
+    def record_count(self) -> int:
+        """Number of keys that have a record."""
+        return sum(map(len, self._latest.values()))
+
     def latest(self, message_type: str) -> dict[str, CoordinatorStreamMessage]:
         """Return {key: last record} of one type, without deleted keys, in the order of writing."""
         return dict(self._latest.get(message_type, {}))

@@ -104,6 +104,7 @@ class CoordinatorStreamStore:
         self._consumer: Consumer | None = None
         self._topics = TopicAdmin(system, timeout_s)
         self._end_offset = -1  # all that is before it was read
+        self._is_resting = False
         self._writer: RecordWriter
         if transactional_id is None:
             self._writer = PlainWriter(system, topic, timeout_s)
@@ -148,6 +149,12 @@ class CoordinatorStreamStore:
         """Number of records with damaged bytes, which were skipped."""
         return self._state.damaged_count
 
+    @property
+    def record_count(self) -> int:
+        """Number of keys that have a record, as of the last catch-up."""
+        with self._lock:
+            return self._state.record_count
+
     def fence(self) -> None:
         """Fence older holders of this store's transactional id (init_transactions).
 
@@ -171,18 +178,29 @@ class CoordinatorStreamStore:
     def bootstrap(self) -> None:
         """Read the whole stream, up to its head at the time of the call.
 
+        A store that has rested reads on from where it stood.
+
         ConfigError: the topic is missing, is not one compacted partition, or another job owns it.
         UnavailableError: Kafka did not answer in time.
         """
         with self._lock:
             if self._consumer is None:
                 self._topics.validate(self._topic, 1, "compact")
-                consumer = clients.consumer(self._system, _CONSUMER)
+                self._consumer = clients.consumer(self._system, _CONSUMER)
+                self._is_resting = True
+            if self._is_resting:
                 # not OFFSET_BEGINNING: with that the library answers half a second later
-                consumer.assign([TopicPartition(self._topic, 0, 0)])
-                self._consumer = consumer
+                start = max(0, self._end_offset)
+                self._consumer.assign([TopicPartition(self._topic, 0, start)])
+                self._is_resting = False
             self.catch_up()
             self.require_own()
+
+    def rest(self) -> None:
+        """Fetch nothing more until the next ``bootstrap``; the clients stay connected."""
+        with self._lock:
+            self._open_consumer().unassign()
+            self._is_resting = True
 
     def require_own(self) -> None:
         """Require that this job owns the stream, or no job yet, as of the last catch-up.
@@ -261,9 +279,9 @@ class CoordinatorStreamStore:
             self._writer.close()
 
     def _open_consumer(self) -> Consumer:
-        if self._consumer is None:
+        if self._consumer is None or self._is_resting:
             raise InvariantViolation(
-                "the coordinator stream is read before bootstrap() or after close()"
+                "the coordinator stream is read before bootstrap(), or after close() or rest()"
             )
         return self._consumer
 

@@ -94,7 +94,8 @@ def _all_began(job: StandaloneJob, before: dict[str, int]) -> bool:
 def test_stores_of_tasks_that_stay_are_not_opened_again(job: StandaloneJob) -> None:
     """Others join, are killed, and leave, at the same folders; each record counts once.
 
-    Code that holds objects of an ended run is refused in the next one, in the same process.
+    Code that holds objects of an ended run is refused in the next one, in the same process. Each
+    run but the first reads the coordinator stream on from where the one before stood.
     """
     job.produce(20)
     one, changes = job.processor("one"), 3
@@ -124,7 +125,10 @@ def test_stores_of_tasks_that_stay_are_not_opened_again(job: StandaloneJob) -> N
     assert {task for task in now if now[task] == openings[task]} == stayed
     pids = {line["pid"] for line in job.history("started") if line["processor_id"] == "one"}
     assert len(pids) == 1
-    assert "an ended run was refused" in job.logs()
+    logs = job.logs()
+    assert "an ended run was refused" in logs
+    of_two = job.started_by("two") - changes  # each of its processes has a first run
+    assert logs.count("the coordinator stream is read on") == 2 * changes + of_two
     job.produce(20)
     job.until_counted()
     job.stop(one)

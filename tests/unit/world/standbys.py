@@ -47,7 +47,7 @@ def _is_standby(job: ContainerJob) -> bool:
 def _hold_place(container: StreamContainer) -> bool:
     """Mirrors ``StreamContainer.run`` without stores, input and output."""
     context, permit = container._context, container._context.permit
-    start_up.await_kafka(context.job, context.stop)
+    start_up.await_kafka(context)
     producer = start_up.fence_and_begin(context)
     with start_up.open_coordinator_stream(context.job) as stream:
         stream.bootstrap()

@@ -6,7 +6,6 @@ The following needs Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from homeport.container.incarnation.context import History, IncarnationContext
 from homeport.container.incarnation.environment import orders_file
 from homeport.container.incarnation.standby_lists import FileLists
 from homeport.container.incarnation.standby_tasks import StandbyContainer, StandbyTasks, standbys_of
+from homeport.container.kafka.kept_clients import KeptClients
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
 from homeport.job_coordinator.model.codec import encode_job_model
@@ -127,7 +127,8 @@ def _of_child(model: JobModel, folder: Path, patch: pytest.MonkeyPatch) -> Incar
     """What follows from the permit of a processor's child."""
     patch.setenv("HOMEPORT_WORK_DIR", str(folder))
     permit = replace(PERMIT, model=encode_job_model(model, mask_secrets=False).decode())
-    return IncarnationContext.of_permit(permit.to_json(), StopFlag(), LeaseMemory.endless())
+    memory, clients = LeaseMemory.endless(), KeptClients()
+    return IncarnationContext.of_permit(permit.to_json(), StopFlag(), memory, clients)
 
 
 def test_a_child_has_what_its_model_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,6 +194,9 @@ class _Stream(InMemoryCoordinatorStream):
         self._steps.append("read")
         self.catch_up()
 
+    def close(self) -> None:
+        """It is over with it, as with a stream that was opened."""
+
 
 def test_a_standby_fences_its_list_before_it_looks_whether_it_was_overtaken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -202,7 +206,7 @@ def test_a_standby_fences_its_list_before_it_looks_whether_it_was_overtaken(
     stream = _Stream(steps)
     before = list(stream.log)
     monkeypatch.setattr(standby_tasks, "give_way", lambda: None)
-    monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _: nullcontext(stream))
+    monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _: stream)
     monkeypatch.setattr(start_up, "await_kafka", lambda *_: steps.append("kafka"))
     monkeypatch.setattr(start_up, "fence", lambda _, id_: steps.append(id_))
     job, permit = job_of(LOGGED, OWN), Permit(Incarnation(OWN, 4), 7, EARLIER)

@@ -7,7 +7,6 @@ import logging
 import queue
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +28,7 @@ from homeport.container.incarnation.stream_container import (
     report_change,
     report_lost,
 )
+from homeport.container.kafka import kept_clients
 from homeport.container.kafka.checkpoints import Checkpoint
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer
@@ -39,6 +39,7 @@ from homeport.container.progress.transaction_plan import Changes
 from homeport.container.reporting.work_report import WorkReport
 from homeport.container.storage.container_storage import ContainerStorage
 from homeport.job_coordinator.http.messages import Started
+from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.model.ids import ProcessorId, TaskName
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -98,8 +99,15 @@ def test_a_processor_with_another_file_than_the_leader_begins_nothing(
     fills = store_keys("planes", adstore_input="elsewhere.in")
     leaders = {**KEYS, **fills, "task.inputs": "elsewhere.in, elsewhere.more"}
     ConfigManager(stream).replace(leaders, "leader")
-    opened = SimpleNamespace(bootstrap=stream.catch_up, latest=stream.latest, write=stream.write)
-    monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _job: nullcontext(opened))
+    opened = SimpleNamespace(
+        bootstrap=stream.catch_up,
+        latest=stream.latest,
+        write=stream.write,
+        record_count=0,
+        rest=lambda: None,
+        close=lambda: None,
+    )
+    monkeypatch.setattr(start_up, "open_coordinator_stream", lambda _job: opened)
     monkeypatch.setattr(start_up, "await_kafka", lambda *_: None)
     coordinator = SimpleNamespace(confirm=lambda *_: None)
     permit = Permit(Incarnation(ProcessorId("0"), 4), 7, ())
@@ -115,27 +123,30 @@ def test_a_processor_with_another_file_than_the_leader_begins_nothing(
 
 
 def test_kafka_is_waited_for_in_every_system_that_the_job_uses(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Not in a system that it only may send to; an order to stop ends the wait."""
     waited: list[str] = []
 
     class Admin:
-        def __init__(self, system: SystemConfig, patience_s: float) -> None:
+        def __init__(self, system: SystemConfig, patience_s: float, client: str) -> None:
             assert patience_s > 0
+            assert client == f"the client of {system.name}"
             self._name = system.name
 
         def await_reachable(self, _log: logging.Logger, may_go_on: Callable[[], object]) -> None:
             may_go_on()
             waited.append(self._name)
 
-    monkeypatch.setattr(start_up, "TopicAdmin", Admin)
+    monkeypatch.setattr(kept_clients, "TopicAdmin", Admin)
+    monkeypatch.setattr(clients, "admin", lambda system: f"the client of {system.name}")
     stop = StopFlag()
-    start_up.await_kafka(_job(), stop)
+    context = context_in(tmp_path, _job(), Permit(Incarnation(ProcessorId("0"), 4), 7, ()), stop)
+    start_up.await_kafka(context)
     assert sorted(waited) == ["elsewhere", "kafka"]
     stop.set()
     with pytest.raises(StopRequestedError):
-        start_up.await_kafka(_job(), stop)
+        start_up.await_kafka(context)
     assert len(waited) == 2
 
 
@@ -162,7 +173,7 @@ def test_the_history_lists_what_a_standby_has_fenced(
 def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Safety I3: the own id is initialised once every earlier incarnation is fenced.
+    """Safety I3: it goes on once every earlier id, and the own one, are initialised.
 
     A thread looks for what those have left hanging.
     """
@@ -182,8 +193,8 @@ def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
     job, own = _job(), Incarnation(ProcessorId("0"), 4)
     earlier = (Incarnation(ProcessorId("0"), 3), Incarnation(ProcessorId("1"), 2))
     start_up.fence_and_begin(context_in(tmp_path, job, Permit(own, 7, earlier)))
-    assert sorted(steps[:-1]) == sorted(job.transactional_id(i) for i in earlier)
-    assert steps[-1] == f"initialised {job.transactional_id(own)}"
+    ids = [job.transactional_id(i) for i in earlier]
+    assert sorted(steps) == sorted([*ids, f"initialised {job.transactional_id(own)}"])
     assert looked_for.get(timeout=60) == {job.transactional_id(i) for i in earlier}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, TopicPartition
 
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, InvariantViolation, UnavailableError
@@ -56,9 +56,15 @@ class Fetched:
 
     batches: list[list[Event]]
     asked: list[tuple[int, bool]] = field(default_factory=list)
+    assigned: list[list[int]] = field(default_factory=list)
 
-    def assign(self, places: object) -> None:
-        """Nothing to do."""
+    def assign(self, places: list[TopicPartition]) -> None:
+        """Notes the offsets."""
+        self.assigned.append([place.offset for place in places])
+
+    def unassign(self) -> None:
+        """Notes it as an assignment of nothing."""
+        self.assigned.append([])
 
     def consume(self, count: int, timeout: float) -> list[Event]:
         """Up to ``count`` of the first batch."""
@@ -106,6 +112,23 @@ def test_fetched_records_are_read_without_waiting(monkeypatch: pytest.MonkeyPatc
     assert waited == [1, 1]
     assert len(at_once) == 2
     assert min(at_once) >= 1000
+
+
+def test_a_store_that_has_rested_reads_on_from_where_it_stood(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To the head at that time, by the same client; what it had before is still there."""
+    store, fetched = _store(monkeypatch, 2, [Event(0, "a"), Event(1, "b")])
+    store.bootstrap()
+    store.rest()
+    with pytest.raises(InvariantViolation, match=r"or rest\(\)"):
+        store.catch_up()
+    monkeypatch.setattr(TopicAdmin, "end_offset", lambda *_: 4)
+    fetched.batches = [[Event(2, "a", text="2"), Event(4, code=END)]]
+    store.bootstrap()
+    assert fetched.assigned == [[0], [], [2]]
+    assert store.record_count == 2
+    assert list(store.latest("set-config")) == ["b", "a"]
 
 
 def test_records_fetched_beside_a_failure_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
