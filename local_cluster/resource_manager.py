@@ -1,4 +1,4 @@
-"""Read the states of nodes from the ResourceManager, and give nodes labels."""
+"""Read nodes and memory from the ResourceManager, and give nodes labels."""
 
 import getpass
 import json
@@ -19,6 +19,16 @@ def node_states(rm_url: str) -> dict[str, str] | None:
     except (OSError, ValueError, KeyError):
         return None
     return {node["nodeHostName"]: node["state"] for node in (nodes or {}).get("node", ())}
+
+
+def memory_mb(rm_url: str, application: str) -> int:
+    """Return the memory that the application has of YARN now, its AM's included.
+
+    OSError, ValueError, KeyError: the ResourceManager does not answer, or does not know it.
+    """
+    url = f"{rm_url}/ws/v1/cluster/apps/{application}"
+    with OPENER.open(url, timeout=_TIMEOUT_S) as reply:
+        return int(json.load(reply)["app"]["allocatedMB"])
 
 
 def label_nodes(rm_url: str, label: str, nodes: Collection[str]) -> None:

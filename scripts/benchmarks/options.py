@@ -17,7 +17,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "restore": {"full": "full"},
     "startup": dict.fromkeys(("task", "pipeline"), "runs"),
     "adjunct": {"bootstrap": "bootstrap", "join": "join", "swap": "swap"},
-    "failover": dict.fromkeys(("small", "large", "home"), "rows"),
+    "failover": {**dict.fromkeys(("small", "large", "home"), "rows"), "mixed": "mixed"},
     "rescale": dict.fromkeys(("task", "pipeline"), "rows"),
     "standalone": {name: name for name in ("plan", "fleet", "sigkill", "rolling")},
 }
@@ -102,6 +102,9 @@ benchmarks and their sections:
     large      the same with a state of 1 GB
     home       SIGKILL of the container's process: with a pipeline, with one that is warmed up,
                without
+    mixed      SIGKILL of all that runs on a host of mixed containers, until all of its tasks have
+               committed output in the processes that run; state of 10 MB, with a pipeline and
+               without; memory that YARN has granted, beside that with standby containers
   rescale      (each starts a YARN and a Kafka on loopback; a job of 8 tasks at work gets 5
                containers instead of 3 by job.container.count, then 3 again; what a reader of
                committed outputs notices, where the time goes, and whether each count is right)
@@ -128,6 +131,7 @@ tests of a live job.
   scripts/bench commit --plot
   scripts/bench restore
   scripts/bench failover --section home --runs 10 --plot
+  scripts/bench failover --mixed --runs 10
   scripts/bench throughput --records 200000 --runs 1 --contestants ours,quix
 """
 
@@ -148,6 +152,13 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         dest="sections",
         metavar="SECTION",
         help="only this section; may be given several times",
+    )
+    parser.add_argument(
+        "--mixed",
+        action="append_const",
+        dest="sections",
+        const="mixed",
+        help="the same as --section mixed",
     )
     parser.add_argument(
         "--plot",

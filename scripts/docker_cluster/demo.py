@@ -24,6 +24,18 @@ from homeport.local_cluster.errors import ClusterError
 _PYTHON = "/opt/homeport/bin/python"
 
 
+_PASSED_ON = ("fail_host", "mixed", "keep")
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    """The options; argparse ends the program where they are wrong."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.mixed and not options.fail_host:
+        parser.error("--mixed goes with --fail-host only: give that too, or leave it out")
+    return options
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="docker/demo",
@@ -41,6 +53,12 @@ def _parser() -> argparse.ArgumentParser:
         help="with standbys and a lease of 3 s, a host with an active container is cut off from "
         "all others; the container ends by its lease, its standby takes its place, and the host "
         "comes back",
+    )
+    parser.add_argument(
+        "--mixed",
+        action="store_true",
+        help="with --fail-host: mixed containers, which have standby tasks beside active ones, in "
+        "place of standby containers; the tasks of the lost host go on in the processes that run",
     )
     parser.add_argument(
         "--secure",
@@ -86,7 +104,7 @@ class Demo:
         archive = f"/homeport/environments/{self._cluster.archive.name}"
         command = ["env", "PYTHONPATH=/homeport/scripts", "PYTHONDONTWRITEBYTECODE=1", _PYTHON]
         command += ["-m", "flights_demo", "--attached", archive]
-        command += ["--fail-host"] * self._options.fail_host + ["--keep"] * self._options.keep
+        command += passed_on(self._options)
         child = subprocess.Popen(
             self._cluster.client_command(*command, interactive=True),
             env=self._cluster.engine.environment,
@@ -121,6 +139,11 @@ class Demo:
         return DONE
 
 
+def passed_on(options: argparse.Namespace) -> list[str]:
+    """Return the options of the demo in the client that were given."""
+    return [f"--{name.replace('_', '-')}" for name in _PASSED_ON if getattr(options, name)]
+
+
 def _say(line: str) -> None:
     print(line, flush=True)
 
@@ -131,7 +154,7 @@ def _interrupted(_: int, __: FrameType | None) -> None:
 
 def main() -> int:
     """Run the command line; return 0 where every verdict held."""
-    options = _parser().parse_args()
+    options = parse_arguments()
     with DockerCluster.of_demo().owned() as is_alone:
         if is_alone:
             return _run(options)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from flights_demo import counting, fail_host, standbys
+from flights_demo import counting, standbys
 from flights_demo.attached import AttachedCluster
 from flights_demo.chaos import KILLS, OVERRIDES, Killed, Victim, chaos_of
 from flights_demo.clusters import DemoCluster, FallibleCluster, bring_up
@@ -29,6 +29,7 @@ from flights_demo.common import (
 )
 from flights_demo.job import EXAMPLE, FIRST_LIMIT_S, DemoJob, file_of, package_of
 from flights_demo.living.story import Living
+from flights_demo.lost_host import fail_host, mixed
 from flights_demo.moves import Moves
 from flights_demo.options import ALONE, parse_arguments
 from flights_demo.rescale import Rescale
@@ -66,7 +67,7 @@ class Demo:
         if options.attached is not None:
             overrides += (f"yarn.python.archive={options.attached}",)
         if options.standbys:
-            overrides += standbys.OVERRIDES
+            overrides += mixed.OVERRIDES if options.mixed else standbys.OVERRIDES
         if options.fail_host:
             overrides += fail_host.OVERRIDES + fail_host.PREWARMED * options.prewarm
         servers, file = cluster.bootstrap_servers, cluster.job_file(EXAMPLE)
@@ -76,7 +77,7 @@ class Demo:
         self._job.package = package_of(options.form)
         if options.attached is not None:
             self._job.limit_s = FIRST_LIMIT_S
-        self._job.count *= 2 if options.standbys else 1
+        self._job.count *= 2 if options.standbys and not options.mixed else 1
         self._counting = DemoJob(counting.EXAMPLE, cluster.env(), servers, overrides)
         reading = cluster.client_file("reader")
         self._reader = Reader(servers, reading)
@@ -153,7 +154,7 @@ class Demo:
 
     def _stories(self) -> Iterator[Story]:
         if self._options.fail_host:
-            fault = self._story(fail_host.FailHost)
+            fault = self._story(mixed.FailMixedHost if self._options.mixed else fail_host.FailHost)
             fault.is_prewarmed = self._options.prewarm
             yield fault
         if self._options.moves:

@@ -35,6 +35,7 @@ ${HOMEPORT_CACHE_DIR:-~/.cache/homeport}/clusters/demo-*/ until this clone's nex
   scripts/demo --moves             an operator moves a container, drains a host, upgrades the job
   scripts/demo --living            a job gets inputs, a schema, a host, a key, and is deleted
   scripts/demo --rescale           3 -> 5 -> 2 containers in mid-run
+  scripts/demo --fail-host --mixed the tasks of a lost host go on in the processes that run
   scripts/demo --form app          the same job as one Python file
   scripts/demo --standalone        without YARN: processors under ZooKeeper, one dies, all restart
   scripts/demo --kill-loop 7       twenty SIGKILLs under two jobs, and each record counts once
@@ -70,7 +71,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     _refuse_beside_others(parser, options)
     _refuse_what_does_not_combine(parser, options)
     _refuse_forms(parser, options)
-    options.standbys |= options.fail_host
+    options.standbys |= options.fail_host or options.mixed
     return options
 
 
@@ -117,6 +118,10 @@ _BEFALLS = {
         "beyond its session, one joins, all are restarted in turn, and the result is exact"
     ),
     "prewarm": "with --fail-host: the host of a standby has a Spark JVM ready for its active",
+    "mixed": (
+        "with --fail-host, --rescale or --standbys: each container has standby tasks beside its "
+        "active ones, in place of standby containers; tasks move between the processes that run"
+    ),
 }
 """{option: what befalls the job}; of ``_SEEDS`` each takes the seed of its schedule."""
 _SEEDS = frozenset({"chaos", "kill-loop"})
@@ -163,7 +168,7 @@ _ALONE = (
     (
         "attached",
         (*_KILLING, "moves", "kill_loop"),
-        "in containers: only --fail-host, --standbys, --prewarm, --rate and --keep",
+        "in containers: only --fail-host, --standbys, --mixed, --prewarm, --rate and --keep",
     ),
 )
 """(option, those that it does not go with, the error)."""
@@ -180,6 +185,12 @@ def _refuse_what_does_not_combine(
     for option, others, remedy in _ALONE:
         if _is_given(options, option) and any(_is_given(options, other) for other in others):
             parser.error(remedy)
+    if options.mixed and not (options.fail_host or options.rescale or options.standbys):
+        parser.error(
+            "--mixed goes with --fail-host, --rescale or --standbys: give one too, or leave it out"
+        )
+    if options.mixed and options.prewarm:
+        parser.error("--mixed has a Spark in each container already: leave out --prewarm")
     if options.prewarm and not options.fail_host:
         parser.error("--prewarm goes with --fail-host only: give that too, or leave it out")
     if options.rate is not None and options.rate < 1:
@@ -200,8 +211,8 @@ def _refuse_beside_others(parser: argparse.ArgumentParser, options: argparse.Nam
 
 def _refuse_forms(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Argparse ends the program where a form does not go with what is to happen."""
-    if options.form == ALONE and (options.standbys or options.fail_host):
-        parser.error("--form sql-alone has no state: leave out --standbys and --fail-host")
+    if options.form == ALONE and (options.standbys or options.fail_host or options.mixed):
+        parser.error("--form sql-alone has no state: leave out --standbys, --fail-host, --mixed")
     if options.form in WITHOUT_PIPELINE and options.prewarm:
         parser.error(f"--form {options.form} has no pipeline to prewarm: leave out --prewarm")
     if options.form == APP and options.moves:

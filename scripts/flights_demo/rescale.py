@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import Any
 
 from flights_demo.screen import DemoError
 from flights_demo.story import Containers, Story
+from flights_demo.tasks import Tasks, active_tasks
 from flights_demo.verdict import key_written_s
 from homeport.job_coordinator.program_names import DRIVER
 from homeport.local_cluster import processes
@@ -54,17 +54,17 @@ class Rescale(Story):
             f"{count} containers: at GET / {visible_s - written_s:.2f} s after the record of the "
             f"key was written, all at work after {took_s:.1f} s"
         )
-        lived = self._compare(model["containers"], self.job.get("")["containers"], before)
+        lived = self._compare(active_tasks(model), active_tasks(self.job.get("")), before)
         if not kills:
             self.judge(f"to {count} containers: none that stays has a new process", held=lived)
 
-    def _compare(self, old: dict[str, Any], new: dict[str, Any], before: Containers) -> bool:
+    def _compare(self, old: Tasks, new: Tasks, before: Containers) -> bool:
         """Judge whose work began again; return whether the processes of all that stay lived on."""
         now = self.containers()
         rows: list[tuple[str, ...]] = [_HEAD]
         exact = lives = True
         for processor in sorted({*old, *new}):
-            had, has = (set(m.get(processor, {}).get("tasks", {})) for m in (old, new))
+            had, has = (tasks.get(processor, set()) for tasks in (old, new))
             pids = tuple(str(c.get(processor, {}).get("pid", "-")) for c in (before, now))
             if processor in old and processor in new:
                 is_begun = before[processor]["epoch"] != now[processor]["epoch"]

@@ -16,7 +16,8 @@ from typing import Any
 from rocksdict import AccessType, Options, Rdict
 
 from flights_demo.screen import DemoError
-from flights_demo.story import Story
+from flights_demo.story import Containers, Story
+from flights_demo.tasks import active_tasks, owners_of, standby_tasks
 from flights_demo.verdict import CHANGELOGS
 from homeport.container.progress import offset_file
 
@@ -52,7 +53,7 @@ class Standbys(Story):
         """Judge the promises about standbys; a table shows each store."""
         replicas = list(self._replicas(self.containers()))
         self._wait_for_calm([replica for replica in replicas if replica.partition >= 0])
-        lags = {p: c for p, c in self.containers().items() if c["role"] == "standby"}
+        lags = self.lags()
         rows: list[tuple[str, ...]] = [("store", "of", "active on", "standby on", "keys", "")]
         is_equal, total = True, 0
         for replica in replicas:
@@ -62,30 +63,30 @@ class Standbys(Story):
             found = "equal" if active == standby else f"DIFFERENT: {len(standby)} keys"
             rows.append((replica.store, replica.owner, *replica.hosts, f"{len(active):,}", found))
         self.screen.table("Stores of actives and their standbys", rows)
-        for processor, standby in sorted(lags.items()):
-            self.screen.say(
-                f"standby {processor} of {standby['replica_of']} on {standby['host']}: behind by "
-                f"{standby['lag']} records, {standby['lag_seconds']:.1f} s"
-            )
+        for name, lag in sorted(lags.items()):
+            self.screen.say(f"standby {name} is behind by {lag} records")
         apart = all(replica.hosts[0] != replica.hosts[1] for replica in replicas)
         every = f"every standby holds what its active does: {total:,} keys"
         self.judge(every, held=is_equal and bool(rows))
-        self.judge("no standby is behind", held=all(c["lag"] == 0 for c in lags.values()))
+        self.judge("no standby is behind", held=bool(lags) and not any(lags.values()))
         self.judge("no standby is on the host of its active", held=apart)
 
-    def _replicas(self, containers: dict[str, dict[str, Any]]) -> Iterator[Replica]:
-        model = self.job.get("")["containers"]
+    def _replicas(self, containers: Containers) -> Iterator[Replica]:
+        """What tasks have is kept by standbys; what a container has, by standby containers."""
+        model = self.job.get("")
+        owners, kept = owners_of(active_tasks(model)), owners_of(standby_tasks(model))
+        for task, owner in sorted(owners.items()):
+            hosts = containers[owner]["host"], containers[kept[task]]["host"]
+            stated = model["containers"][owner]["tasks"][task]
+            for store in CHANGELOGS:
+                yield self._replica(store, task, hosts, stated["changelog-partition"])
+            yield self._replica(PARTITIONED, task, hosts)
         for _, container in sorted(containers.items()):
-            if container["replica_of"] is None:
-                continue
-            active = containers[container["replica_of"]]
-            processor, hosts = active["processor_id"], (active["host"], container["host"])
-            for task, stated in sorted(model[processor]["tasks"].items()):
-                for store in CHANGELOGS:
-                    yield self._replica(store, task, hosts, stated["changelog-partition"])
-                yield self._replica(PARTITIONED, task, hosts)
-            for store in SHARED:
-                yield self._replica(store, f"container-{processor}", hosts)
+            active = container["replica_of"]
+            if active is not None:
+                hosts = containers[active]["host"], container["host"]
+                for store in SHARED:
+                    yield self._replica(store, f"container-{active}", hosts)
 
     def _replica(
         self, store: str, owner: str, hosts: tuple[str, str], partition: int = -1
@@ -110,7 +111,7 @@ class Standbys(Story):
                 for place in (replica.active, replica.standby)
                 if _offset(place) < heads[replica.store, replica.partition]
             ]
-            lags = [c["lag"] for c in self.job.containers() if c["role"] == "standby"]
+            lags = list(self.lags().values())
             if not behind and not any(lags) and None not in lags:
                 return
             if time.monotonic() > deadline:

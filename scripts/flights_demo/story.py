@@ -63,6 +63,18 @@ class Story(ABC):
         """Return the containers of the status, by processor."""
         return {c["processor_id"]: c for c in self.job.containers()}
 
+    def lags(self) -> dict[str, int | None]:
+        """Return {standby: records that it is behind}, of containers and of tasks beside others.
+
+        None: the standby has not reported.
+        """
+        found: dict[str, int | None] = {}
+        for processor, container in self.containers().items():
+            found |= {standby["name"]: standby["lag"] for standby in container["standbys"]}
+            if container["replica_of"] is not None:
+                found[processor] = container["lag"]
+        return found
+
     def events(self) -> list[Event]:
         """Return the history of all processes of the job."""
         folders = [self.cluster.state_dir(node) for node in self.cluster.nodes]

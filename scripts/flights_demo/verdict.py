@@ -23,25 +23,33 @@ CHANGELOGS = {"summaries": "flights-summaries-changelog", "skipped": "flights-sk
 """{store: its changelog}."""
 
 
+def consumer_of(bootstrap_servers: str, properties: Path | None = None) -> Consumer:
+    """Return a consumer of committed records; it is of no group that would hear of it.
+
+    ``properties``: a file of librdkafka's, beside those that it needs for reading.
+    """
+    given = {} if properties is None else parse_properties(properties.read_text("utf-8"))
+    return Consumer(
+        {
+            **given,
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": "flights-demo",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "fetch.queue.backoff.ms": 10,
+            "fetch.wait.max.ms": 10,
+            "log_level": 3,  # errors only: topics go with the job
+        }
+    )
+
+
 class Reader:
     """Reads whole topic partitions, committed records only."""
 
     def __init__(self, bootstrap_servers: str, properties: Path | None = None) -> None:
-        """``properties``: a file of librdkafka's, beside those that it needs for reading."""
-        given = {} if properties is None else parse_properties(properties.read_text("utf-8"))
-        self._consumer = Consumer(
-            {
-                **given,
-                "bootstrap.servers": bootstrap_servers,
-                "group.id": "flights-demo",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "fetch.queue.backoff.ms": 10,
-                "fetch.wait.max.ms": 10,
-                "log_level": 3,  # errors only: topics go with the job
-            }
-        )
+        """``properties``: as ``consumer_of`` takes it."""
+        self._consumer = consumer_of(bootstrap_servers, properties)
 
     def close(self) -> None:
         """The connection is closed."""

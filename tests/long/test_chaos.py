@@ -52,6 +52,18 @@ def test_a_job_survives_the_loss_of_a_host() -> None:
         assert moment in printed
 
 
+def test_a_job_of_mixed_containers_survives_the_loss_of_a_host() -> None:
+    """Its tasks go on in the processes that run, where their standbys were."""
+    printed = _passes("--fail-host", "--mixed")
+    assert "no process of a container of the other hosts ended or began" in printed
+    assert "to committed output of all" in printed
+
+
+def test_a_job_of_mixed_containers_changes_their_number() -> None:
+    """Each standby follows its task, and none that stays has a new process."""
+    assert "to 5 containers: none that stays has a new process" in _passes("--rescale", "--mixed")
+
+
 def test_an_operator_moves_and_upgrades_a_job() -> None:
     """By homeport's commands while input comes: the pause of each container is printed."""
     table = _passes("--moves").partition("From the last transaction before")[2]

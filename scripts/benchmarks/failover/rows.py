@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from flights_demo.timeline import PHASES
+from flights_demo.lost_host.timeline import PHASES
 
 from benchmarks.bed import cluster
 from benchmarks.failover.runs import (
@@ -20,7 +20,7 @@ from benchmarks.failover.runs import (
 )
 from benchmarks.report import Row, machine_rows, phased, spread
 
-_LEASE_S = 3.0 * 6 / 5
+LEASE_S = 3.0 * 6 / 5
 """With its margin, a fifth."""
 _OPEN_LIMIT_S = 2.0
 _UP_S, _CHANGE_S, _GROW_S_PER_GB = 45, 45, 150
@@ -37,8 +37,8 @@ class Configuration:
 
 HOST_LOST = (
     Configuration("no standby", PIPELINE, None),
-    Configuration("standby", PIPELINE + STANDBYS, _LEASE_S + 5),
-    Configuration("standby, warmed up", PIPELINE + PREWARMED, _LEASE_S + 3),
+    Configuration("standby", PIPELINE + STANDBYS, LEASE_S + 5),
+    Configuration("standby, warmed up", PIPELINE + PREWARMED, LEASE_S + 3),
 )
 PROCESS_LOST = (
     Configuration("with a pipeline", PIPELINE, 5),

@@ -19,19 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from check_history.reading import read_jobs
+from check_history.reading import Event, read_jobs
 from confluent_kafka import Producer
 from flights_demo.common import await_that
 from flights_demo.job import DemoJob
+from flights_demo.lost_host.timeline import Lost, first_output_ms, moments
 from flights_demo.screen import Screen
-from flights_demo.timeline import Lost, first_output_ms, moments
 
 from benchmarks.bed import Busy, beside, committed_reader, make_topics
 from benchmarks.failover.grown.package.grown_state import OUTPUT, VALUE_BYTES
 from benchmarks.report import BenchmarkError
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.local_cluster.cluster import LocalCluster
-from homeport.local_cluster.resource_manager import node_states
+from homeport.local_cluster.resource_manager import memory_mb, node_states
 
 PROCESSOR = "0"
 STANDBY = "0-0"
@@ -44,11 +44,12 @@ PARTITIONS = 2
 EXAMPLE = Path(__file__).parent / "grown"
 INPUT = "grown-in"
 KEYS_PER_RECORD = 4_000
+_AM_MEMORY = "yarn.am.container.memory.mb"
 _TOUCHES_PER_S = 20
 _POLL_S, _LIMIT_S = 0.1, 300.0
 _GROW_LIMIT_S = 900.0
 _REST_S = 8.0
-_CALM_LAG = 500
+CALM_LAG = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,17 @@ class Failure:
 class Job:
     """The job of one configuration, at work on a state that is there already or is grown."""
 
-    def __init__(self, cluster: LocalCluster, overrides: Sequence[str]) -> None:
+    def __init__(self, cluster: LocalCluster, overrides: Sequence[str], count: int = 1) -> None:
+        """``count``: of containers, without those of standbys."""
         self.cluster = cluster
         self.has_standby = STANDBYS[0] in overrides
         self._warmed = {
             PROCESSOR: PREWARMED_AT_HOME[0] in overrides,
             STANDBY: PREWARMED[-1] in overrides,
         }
-        self._job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, overrides)
-        self._job.count = 2 if self.has_standby else 1
+        values = (*overrides, f"job.container.count={count}")
+        self._job = DemoJob(EXAMPLE, cluster.env(), cluster.bootstrap_servers, values)
+        self._job.count = count * (2 if self.has_standby else 1)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -104,12 +107,17 @@ class Job:
         home = before[PROCESSOR]["host"]
         if not self.has_standby:
             self._forget_state(home)
+        with self._losing(home):
+            return self._measure(before, lambda: self.cluster.kill_node(home))
+
+    @contextmanager
+    def _losing(self, home: str) -> Iterator[None]:
+        """After the block YARN misses the node that died in it, and gets it back."""
         try:
-            failure = self._measure(before, lambda: self.cluster.kill_node(home))
+            yield
             wait_until(lambda: self._nodes().get(home) == "LOST", f"YARN to miss {home}")
         finally:
             self.cluster.start_node(home)
-        return failure
 
     def lose_process(self) -> Failure:
         """The stream container's process dies and comes home."""
@@ -141,9 +149,17 @@ class Job:
         )
 
     def _output_ms(self, lost: Lost, killed_ms: int) -> int | None:
+        return first_output_ms(moments(self.events(), lost, killed_ms))
+
+    def events(self) -> list[Event]:
+        """Return the history of all processes of the job."""
         folders = [self.cluster.state_dir(node) for node in self.cluster.nodes]
-        events = read_jobs(folders, "boot", 0)[0].events
-        return first_output_ms(moments(events, lost, killed_ms))
+        return read_jobs(folders, "boot", 0)[0].events
+
+    def containers_mb(self) -> int:
+        """Return the memory that YARN has granted to the containers, without that of the AM."""
+        own_mb = int(self._job.get("")["config"][_AM_MEMORY])
+        return memory_mb(self.cluster.rm_url, self._job.application) - own_mb
 
     def _is_recovered(self, lost: Lost) -> bool:
         now = self._containers()[PROCESSOR]
@@ -165,7 +181,7 @@ class Job:
         return (
             len(containers) == self._job.count
             and all(c["phase"] == "running" and c["pid"] is not None for c in containers)
-            and all((c["lag"] or 0) < _CALM_LAG for c in containers)
+            and all((c["lag"] or 0) < CALM_LAG for c in containers)
             and all(c["lag"] is not None for c in containers if c["replica_of"] is not None)
             and all(_is_warm(c) for c in containers if self._warmed[c["processor_id"]])
             and set(self._nodes().values()) == {"RUNNING"}

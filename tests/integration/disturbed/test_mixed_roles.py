@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from clusters_under_test import LocalUnderTest
-from yarn_jobs import Job, wait_for
+from yarn_jobs import PARTITIONS, Job, wait_for
+
+from homeport.job_coordinator.model.outcomes import RestoreKind
 
 MIXED = {
     "job.container.count": "3",
@@ -92,6 +94,48 @@ def test_tasks_that_move_have_read_their_state_where_they_go(
         how = restored(job, processor)
         assert {how[task]["kind"] for task in own & moved} <= WARM, how
     assert {p: job.pids()[p] for p in pids} == pids
+
+
+def _redeployed(job: Job, mixed: str) -> None:
+    """The job has ended in order and runs again; no store of a task was restored whole."""
+    assert job.kill() == f"stopped {job.application_id} in order"
+    seen = len(job.history("restore-finished"))
+    job.values["job.container.mixed-roles"] = mixed
+    job.run()
+    job.settled()
+    wait_for(lambda: are_dealt(job), job)
+    wait_for(lambda: None not in _lags(job), job)
+    found = job.history("restore-finished")[seen:]
+    assert {how["task"] for how in found} >= {f"Partition {p}" for p in range(PARTITIONS)}
+    whole = sorted({how["task"] for how in found if how["kind"] == RestoreKind.FULL.value})
+    assert not whole, f"restored whole with mixed-roles={mixed}: {whole}"
+
+
+def _lags(job: Job) -> list[int | None]:
+    """How far each standby is behind: of containers, or of tasks beside others."""
+    containers = list(job.containers().values())
+    own = [c["lag"] for c in containers if c["replica_of"] is not None]
+    return own + [standby["lag"] for c in containers for standby in c["standbys"]]
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_job_changes_over_and_back_with_its_state(make_job: Callable[[str], Job]) -> None:
+    """By two redeployments: the stores on the hosts serve both, and no key is counted wrong."""
+    job = make_job("over")
+    job.values.update(MIXED | {"job.container.mixed-roles": "false"})
+    job.produce(600)
+    job.run()
+    assert set(job.settled()) == {"0", "1", "2", "0-0", "1-0", "2-0"}
+    wait_for(lambda: None not in _lags(job), job)
+    job.expects(600)
+    _redeployed(job, "true")
+    assert set(job.pids()) == {"0", "1", "2"}
+    job.produce(40, first=600)
+    job.expects(640)
+    _redeployed(job, "false")
+    assert set(job.pids()) == {"0", "1", "2", "0-0", "1-0", "2-0"}
+    job.produce(40, first=640)
+    job.expects(680)
     job.end()
 
 

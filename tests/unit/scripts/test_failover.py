@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from benchmarks.failover.grown.package.grown_state import numbers_of
+from benchmarks.failover.mixed import STEPS, Loss, memory_row, percentile_90
+from benchmarks.failover.mixed import rows_of as rows_of_losses
 from benchmarks.failover.rows import HOST_LOST, line_of, rows_of
 from benchmarks.failover.runs import Failure, partition_of
 from benchmarks.options import parse_arguments
 from benchmarks.report import print_section, spread
-from flights_demo.timeline import PHASES
+from flights_demo.lost_host.timeline import PHASES
 
 
 def test_there_are_five_runs_where_nothing_is_said() -> None:
@@ -34,6 +36,40 @@ def test_failures_become_medians_and_ranges() -> None:
     assert shown["changelog records read"].value == "3 (3 to 9)"
     assert shown["cores busy meanwhile"].value == "50 % (50 to 50)"
     assert len(rows) == 1 + len(PHASES) + 4
+
+
+def _loss(detect_s: float, each_s: float) -> Loss:
+    steps = dict.fromkeys(STEPS, each_s) | {"detect": detect_s}
+    return Loss(steps, 3, 5.0, 0.5)
+
+
+def test_a_loss_under_mixed_containers_is_shown_beyond_its_detection() -> None:
+    """Which the lease sets; median and 90th percentile have a target each."""
+    found = [_loss(3.5, 0.05) for _ in range(9)] + [_loss(3.5, 1.0)]
+    rows = {row.what.strip(): row for row in rows_of_losses("mixed", found)}
+    whole = rows["mixed: SIGKILL to first committed output of all tasks"]
+    assert (whole.value, whole.reached) == ("3.85 s (3.85 to 10.5)", True)
+    beyond = rows["all that follows detection"]
+    assert (beyond.value, beyond.target) == ("0.35 s (0.35 to 7)", "<= 0.6 s")
+    assert rows["its 90th percentile"].reached
+    assert rows["detect"].value == "3.5 s (3.5 to 3.5)"
+
+
+@pytest.mark.parametrize(("values", "found"), [([5.0], 5.0), ([3.0, 1.0, 2.0], 3.0)])
+def test_nine_tenths_are_at_most_the_percentile(values: list[float], found: float) -> None:
+    """Of few values that is the largest."""
+    assert percentile_90(values) == found
+
+
+def test_the_memory_of_mixed_containers_is_a_share() -> None:
+    """Of what the same job has with standby containers."""
+    row = memory_row(3072, 6144)
+    assert (row.value, row.target, row.reached) == ("50 %", "<= 60 %", True)
+
+
+def test_mixed_is_a_section_of_its_own() -> None:
+    """By an option too."""
+    assert parse_arguments(["failover", "--mixed"]).sections == ("mixed",)
 
 
 def test_a_run_is_one_line() -> None:

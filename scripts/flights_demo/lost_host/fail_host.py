@@ -8,12 +8,13 @@ machine.
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 
+from flights_demo.lost_host.timeline import PHASES, Lost, first_output_ms, moments, own_end
 from flights_demo.screen import DemoError
 from flights_demo.story import Containers, Story, is_tail, restores_of
-from flights_demo.timeline import PHASES, Lost, first_output_ms, moments, own_end
 from flights_demo.verdict import CHANGELOGS
+from homeport.job_coordinator.clocks import boot_ms
 from homeport.local_cluster.resource_manager import node_states
 
 LEASE_LOST = "lease-lost"
@@ -41,7 +42,7 @@ class FailHost(Story):
         """The node has died and is back, all containers work, and how that went is printed."""
         with self.screen.phase("a host dies in mid-run, and comes back"):
             self.wait_for("work, and standbys that follow", self._is_at_work)
-            before = self.containers()
+            before = self._at_work()
             node = self._victim()
             here = {p: c for p, c in before.items() if c["host"] == node}
             killed_ms = boot_ms()
@@ -63,13 +64,16 @@ class FailHost(Story):
         self._tell_phases(here)
         self._judge_restores(before, lost)
         self.wait_for(f"YARN to miss {node}", lambda: self._yarn_says(node) == "LOST")
-        self._judge_isolated(lost, killed_ms)
+        self._judge_isolated(lost, killed_ms, lost)
 
     # ------------------------------------------------------------------ before
 
     def _is_at_work(self) -> bool:
-        replicas = [c for c in self.containers().values() if c["replica_of"]]
-        return self.is_at_work(_RECORDS_BEFORE) and all(c["lag"] is not None for c in replicas)
+        return self.is_at_work(_RECORDS_BEFORE) and None not in self.lags().values()
+
+    def _at_work(self) -> Containers:
+        """Return the containers, all of which work; what else is compared later is kept here."""
+        return self.containers()
 
     def _victim(self) -> str:
         am, hosts = self.hosts_of_actives()
@@ -103,8 +107,8 @@ class FailHost(Story):
         for who in lost:
             found = moments(events, who, killed_ms)
             rows: list[tuple[str, ...]] = [("after the kill", "moment", "written on")]
-            rows.append((_seconds(0), "SIGKILL", ""))
-            rows += [(_seconds(m.at_ms - killed_ms), m.name, m.host) for m in found]
+            rows.append((seconds_of(0), "SIGKILL", ""))
+            rows += [(seconds_of(m.at_ms - killed_ms), m.name, m.host) for m in found]
             self.screen.table(f"Processor {who.processor_id}, whose host died", rows)
             taken_ms = (first_output_ms(found) or killed_ms) - killed_ms
             self.screen.say(
@@ -122,9 +126,9 @@ class FailHost(Story):
             if recovery is None:
                 continue
             took = recovery["phases_ms"]
-            cells = [_seconds(took[phase]) if phase in took else "-" for phase in PHASES]
+            cells = [seconds_of(took[phase]) if phase in took else "-" for phase in PHASES]
             places = (recovery["kind"] or "-", recovery["from"] or "-", recovery["to"] or "-")
-            rows.append((processor, *places, *cells, _seconds(sum(took.values()))))
+            rows.append((processor, *places, *cells, seconds_of(sum(took.values()))))
         self.screen.table("Phases of the recoveries, by the status", rows)
 
     def _judge_restores(self, before: Containers, lost: list[Lost]) -> None:
@@ -148,10 +152,12 @@ class FailHost(Story):
             refuge = before[who.standby]["host"] if who.standby is not None else None
             self.judge(text, held=is_tail(restored) and now[processor]["host"] == refuge)
 
-    def _judge_isolated(self, lost: list[Lost], killed_ms: int) -> None:
+    def _judge_isolated(
+        self, lost: Sequence[Lost], killed_ms: int, successors: Sequence[Lost]
+    ) -> None:
         events = self.events()
         for who in lost:
-            end = own_end(events, who, killed_ms)
+            end = own_end(events, who, killed_ms, successors)
             if end is None:
                 continue
             text = (
@@ -179,11 +185,6 @@ class FailHost(Story):
         return (node_states(self.cluster.rm_url) or {}).get(node)
 
 
-def boot_ms() -> int:
-    """Now, on the clock that histories are written by."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
-
-
 def _lost(before: Containers, here: Containers) -> list[Lost]:
     standbys = {c["replica_of"]: p for p, c in before.items() if c["replica_of"] is not None}
     return [
@@ -193,5 +194,6 @@ def _lost(before: Containers, here: Containers) -> list[Lost]:
     ]
 
 
-def _seconds(ms: float) -> str:
+def seconds_of(ms: float) -> str:
+    """Return a time in a table's cell."""
     return f"{ms / 1000:6.2f} s"

@@ -43,7 +43,7 @@ def moments(events: Sequence[Event], lost: Lost, killed_ms: int) -> list[Moment]
     committed = _first(after, lambda e: _is_successor(e, lost, "transaction-committed"))
     epoch = committed.epoch if committed is not None else None
     found: list[Moment | None] = [
-        _moment("the lease has run out", _first(after, lambda e: _is_of(e, lost, "revoked"))),
+        _moment("the lease has run out", _first_of(after, lost, "revoked")),
         _moment("failover decided", _first(after, lambda e: _decides(e, lost))),
         _moment(
             "the standby is ordered to stop", _first(after, lambda e: _is_standby_stop(e, lost))
@@ -53,7 +53,7 @@ def moments(events: Sequence[Event], lost: Lost, killed_ms: int) -> list[Moment]
     for name, event in _OF_THE_SUCCESSOR:
         found.append(_moment(name, _first(after, _of(lost, event, epoch))))
     restored = [e for e in after if _of(lost, "restore-finished", epoch)(e)]
-    found.append(_moment("stores at their heads", restored[-1] if restored else None))
+    found.append(_moment(_AT_HEADS, restored[-1] if restored else None))
     found.append(_moment(FIRST_OUTPUT, committed))
     return sorted((moment for moment in found if moment), key=lambda moment: moment.at_ms)
 
@@ -71,11 +71,16 @@ class OwnEnd:
     fenced_ms: int
 
 
-def own_end(events: Sequence[Event], lost: Lost, cut_ms: int) -> OwnEnd | None:
-    """What its own host says of its end; None: the host says nothing, as one that died."""
+def own_end(
+    events: Sequence[Event], lost: Lost, cut_ms: int, successors: Sequence[Lost]
+) -> OwnEnd | None:
+    """What its own host says of its end; None: the host says nothing, as one that died.
+
+    ``successors``: containers that have taken over from it, with their epochs at the cut.
+    """
     after = [event for event in events if event.at >= cut_ms]
-    ended = _first(after, lambda e: _is_of(e, lost, "child-stopped"))
-    fenced = _first(after, lambda e: _is_successor(e, lost, "fenced"))
+    ended = _first_of(after, lost, "child-stopped")
+    fenced = _first(after, lambda e: any(_is_successor(e, who, "fenced") for who in successors))
     if ended is None or fenced is None:
         return None
     committed = [e.at for e in events if _is_of(e, lost, "transaction-committed")]
@@ -83,15 +88,38 @@ def own_end(events: Sequence[Event], lost: Lost, cut_ms: int) -> OwnEnd | None:
     return OwnEnd(cause, ended.at, max(committed, default=0), fenced.at)
 
 
+def gained(events: Sequence[Event], gainer: Lost, killed_ms: int) -> list[Moment]:
+    """The moments of a container that gives its tasks and others to the next incarnation.
+
+    ``gainer``: with the epoch that it had at the kill; its process goes on.
+    """
+    after = [event for event in events if event.at >= killed_ms]
+    ended = [_moment(name, _first_of(after, gainer, event)) for name, event in _OF_THE_OVERTAKEN]
+    found = [*filter(None, ended), *moments(events, gainer, killed_ms)]
+    return sorted(found, key=lambda moment: moment.at_ms)
+
+
+def revoked_ms(events: Sequence[Event], lost: Sequence[Lost], killed_ms: int) -> int | None:
+    """When the leases of all that were lost had run out; None: not yet."""
+    after = [event for event in events if event.at >= killed_ms]
+    ends = [_first_of(after, who, "revoked") for who in lost]
+    return None if None in ends else max(end.at for end in ends if end)
+
+
+_OF_THE_OVERTAKEN = (("ordered to let go", "stop-ordered"), ("has let go", "child-stopped"))
 FIRST_OUTPUT = "first output committed"
+_PERMITTED, _FENCED = "successor permitted", "older ids fenced"
+_AT_HEADS, _STARTED = "stores at their heads", "successor reports itself started"
 _OF_THE_SUCCESSOR = (
-    ("successor permitted", "permit-granted"),
+    (_PERMITTED, "permit-granted"),
     ("permit is at the launcher", "permit-received"),
     ("process started", "child-started"),
-    ("older ids fenced", "fenced"),
-    ("successor reports itself started", "started"),
+    (_FENCED, "fenced"),
+    (_STARTED, "started"),
     ("first record", "first-record"),
 )
+TAKING_OVER = (*(name for name, _ in _OF_THE_OVERTAKEN), _PERMITTED, _FENCED, _AT_HEADS, _STARTED)
+"""The moments of ``gained`` that each container has that takes tasks over, in their order."""
 
 
 def first_output_ms(found: Iterable[Moment]) -> int | None:
@@ -105,6 +133,10 @@ def _first(events: Iterable[Event], wanted: Callable[[Event], bool]) -> Event | 
 
 def _moment(name: str, event: Event | None) -> Moment | None:
     return None if event is None else Moment(name, event.at, event.host)
+
+
+def _first_of(events: Iterable[Event], lost: Lost, name: str) -> Event | None:
+    return _first(events, lambda event: _is_of(event, lost, name))
 
 
 def _is_of(event: Event, lost: Lost, name: str) -> bool:

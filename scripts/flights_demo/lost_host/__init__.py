@@ -1,0 +1,1 @@
+"""A host is lost in mid-run, with standby containers and with mixed ones (``--fail-host``)."""
