@@ -31,6 +31,18 @@ def owners_of(tasks: Tasks) -> dict[str, str]:
     return {task: p for p, own in tasks.items() for task in own}
 
 
+def is_mixed(model: Model) -> bool:
+    """Return whether a container has tasks of its own and standbys of others."""
+    own, kept = active_tasks(model), standby_tasks(model)
+    return any(own[p] and kept[p] for p in own)
+
+
+def idle_containers(model: Model) -> set[str]:
+    """Return the mixed containers that work on no task."""
+    own = active_tasks(model)
+    return {p for p in own if not own[p]} if is_mixed(model) else set()
+
+
 def is_dealt(model: Model) -> bool:
     """Return whether each task has its standby in another container."""
     own, kept = owners_of(active_tasks(model)), owners_of(standby_tasks(model))

@@ -14,6 +14,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from flights_demo.screen import DemoError
+from flights_demo.tasks import is_mixed
 from homeport.config.loading.properties_format import parse_properties
 from homeport.container.progress import offset_file
 
@@ -176,9 +177,12 @@ def stores_at_home(
 ) -> dict[tuple[str, str], AtHome]:
     """For each (store, task): its OFFSET file, and what the changelog has after it.
 
+    Without standbys in mixed containers, which restore them after their start.
+
     ``stores``: {store of the job: its changelog}.
     """
     found = {}
+    has_starts = {"Active"} if is_mixed(model) else {"Active", "Standby"}
     # A standby keeps its stores where its active one would, and has its changelog partition.
     owners = {
         stated["changelog-partition"]: task
@@ -189,6 +193,8 @@ def stores_at_home(
     for processor_id, container in model["containers"].items():
         host = hosts[processor_id]
         for task, task_model in container["tasks"].items():
+            if task_model["task-mode"] not in has_starts:
+                continue
             owner = owners[task_model["changelog-partition"]]
             for store, changelog in stores.items():
                 directory = state_dir(host) / "flights-1" / store / owner.replace(" ", "_")

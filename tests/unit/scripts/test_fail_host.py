@@ -20,7 +20,7 @@ from flights_demo.lost_host.timeline import (
     revoked_ms,
 )
 from flights_demo.story import is_tail
-from flights_demo.tasks import active_tasks, is_dealt, owners_of, standby_tasks
+from flights_demo.tasks import active_tasks, idle_containers, is_dealt, owners_of, standby_tasks
 
 from tests.unit.scripts.test_check_history import History
 
@@ -212,6 +212,12 @@ def test_a_model_shows_where_tasks_and_standbys_are() -> None:
     }
     assert standby_tasks(model) == {"a": {"Partition 2"}, "b": {"Partition 0"}, "c": set()}
     assert owners_of(standby_tasks(model)) == {"Partition 2": "a", "Partition 0": "b"}
+
+
+def test_a_mixed_container_is_idle_without_tasks_of_its_own() -> None:
+    """A standby container never had any."""
+    assert idle_containers(_model(a="0 1 s2", b="2 s0", c="s1")) == {"c"}
+    assert idle_containers(_model(a="0 1", b="s0 s1")) == set()
 
 
 @pytest.mark.parametrize(
