@@ -344,7 +344,8 @@ class LiveJobCoordinator:
         """Give lost tasks to containers with their standbys; deal standbys where containers run."""
         if not StandbyConfig.of(self.job_models.model.config).is_mixed:
             return
-        due = self._mixed.due(job.places, time.monotonic())
+        count = len(self.job_models.model.containers)
+        due = self._mixed.due(job.places, time.monotonic(), count)
         if due is None or (self._ahead is not None and not due.lost):
             return  # what is read ahead is for the places that tasks get soon
         self._planner.places = due.places

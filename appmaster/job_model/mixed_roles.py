@@ -1,6 +1,6 @@
 """When the standbys of mixed containers are dealt again, and lost tasks go to them.
 
-PURE. Tasks of a container that cannot go home go at once. Standbys follow once the containers have
+PURE. Tasks of a container that cannot go home go at once. Standbys follow once all containers have
 stayed where they are for a moment: at a submission, or after a restart of the AM, they come one
 after the other, and each deal is a version of the JobModel.
 """
@@ -58,9 +58,12 @@ class Quiet:
             self._seen, self._seen_s = places, now_s
         return places != self._done
 
-    def is_over(self, now_s: float) -> bool:
-        """Return whether they have stayed there for a moment, or have come and gone for long."""
-        return now_s - self._seen_s >= QUIET_S or now_s - self._new_s >= _LONGEST_S
+    def is_over(self, now_s: float, *, is_whole: bool = True) -> bool:
+        """Return whether they have stayed there for a moment, or have come and gone for long.
+
+        ``is_whole``: no container is on its way, so that a moment is enough.
+        """
+        return (is_whole and now_s - self._seen_s >= QUIET_S) or now_s - self._new_s >= _LONGEST_S
 
     def done(self, places: Places) -> None:
         """Note that the version for these places is in force."""
@@ -79,13 +82,18 @@ class MixedRoles:
         """Note that other containers must take the tasks of this one."""
         self._lost |= {processor_id}
 
-    def due(self, places: Places, now_s: float) -> Due | None:
-        """Return the JobModel that is due; None: none is."""
+    def due(self, places: Places, now_s: float, count: int) -> Due | None:
+        """Return the JobModel that is due; None: none is.
+
+        ``count``: of the job's containers. A deal waits for those that have no place yet: a standby
+        stays where it is dealt, and a later takeover finds less room at standbys.
+        """
         is_news = self._quiet.look(places, now_s)
         if self._lost:
             there = {p: h for p, h in places.hosts.items() if p not in self._lost}
             return Due(self._lost, replace(places, hosts=there))
-        is_due = is_news and places.hosts and self._quiet.is_over(now_s)
+        is_whole = len(places.hosts) >= count
+        is_due = is_news and places.hosts and self._quiet.is_over(now_s, is_whole=is_whole)
         return Due(frozenset(), places) if is_due else None
 
     def done(self, due: Due, found: Failover, version: int) -> None:

@@ -30,25 +30,38 @@ ONE, TWO = at(p0="a"), at(p0="a", p1="b")
 def test_standbys_are_dealt_once_the_containers_stay_where_they_are() -> None:
     """At a submission they come one after the other; for the same places nothing is due again."""
     roles = MixedRoles()
-    assert roles.due(NOWHERE, 0.0) is None
-    assert roles.due(ONE, 1.0) is None
-    assert roles.due(TWO, 1.0 + QUIET_S / 2) is None
-    assert roles.due(TWO, 1.0 + QUIET_S) is None
-    due = roles.due(TWO, 1.0 + QUIET_S * 1.5)
+    assert roles.due(NOWHERE, 0.0, 2) is None
+    assert roles.due(ONE, 1.0, 2) is None
+    assert roles.due(TWO, 1.0 + QUIET_S / 2, 2) is None
+    assert roles.due(TWO, 1.0 + QUIET_S, 2) is None
+    due = roles.due(TWO, 1.0 + QUIET_S * 1.5, 2)
     assert due == Due(NONE, TWO)
     assert due.why(found()) == "standbys are dealt where containers run"
     roles.done(due, found(), 2)
-    assert roles.due(TWO, 100.0) is None
-    assert roles.due(ONE, 100.0) is None
-    assert roles.due(TWO, 100.2) is None, "a restart on its host moves nothing"
+    assert roles.due(TWO, 100.0, 2) is None
+    assert roles.due(ONE, 100.0, 2) is None
+    assert roles.due(TWO, 100.2, 2) is None, "a restart on its host moves nothing"
 
 
 def test_containers_that_never_stay_do_not_put_it_off_for_ever() -> None:
     """One that crashes again and again comes and goes."""
     roles = MixedRoles()
-    dues = [roles.due((ONE, TWO)[turn % 2], turn * QUIET_S / 2) for turn in range(40)]
+    dues = [roles.due((ONE, TWO)[turn % 2], turn * QUIET_S / 2, 2) for turn in range(40)]
     assert dues[10] is None
     assert any(dues[20:30])
+
+
+def test_a_deal_waits_for_containers_that_have_no_place_yet() -> None:
+    """Standbys stay where they are dealt; ten seconds later those that are there are enough."""
+    roles = MixedRoles()
+    assert roles.due(TWO, 1.0, 3) is None
+    assert roles.due(TWO, 10.9, 3) is None
+    assert roles.due(TWO, 11.0, 3) == Due(NONE, TWO)
+    three = at(p0="a", p1="b", p2="c")
+    assert roles.due(three, 12.0, 3) == Due(NONE, three)
+    again = MixedRoles()
+    assert again.due(three, 1.0, 3) is None
+    assert again.due(three, 1.0 + QUIET_S, 3) == Due(NONE, three)
 
 
 def test_what_is_lost_goes_at_once() -> None:
@@ -56,14 +69,14 @@ def test_what_is_lost_goes_at_once() -> None:
     roles = MixedRoles()
     roles.done(Due(NONE, TWO), found(), 2)
     roles.lost(P1)
-    due = roles.due(TWO, 5.0)
+    due = roles.due(TWO, 5.0, 2)
     assert due == Due(frozenset({P1}), ONE)
-    assert roles.due(TWO, 5.0) == due
+    assert roles.due(TWO, 5.0, 2) == due
     roles.lost(P2)
     text = "containers 1 cannot go home: 3 tasks go to others, 1 of them without a standby"
     assert due.why(found(3, 1)) == text
     roles.done(due, found(3, 1), 4)
     assert roles.taken_over == ShownTakenOver(lost=3, unbacked=1, version=4)
-    again = roles.due(TWO, 5.0)
+    again = roles.due(TWO, 5.0, 2)
     assert again is not None
     assert again.lost == {P2}
