@@ -331,14 +331,16 @@ class StreamContainer(Container):
             )
 
     def _source(self, positions: start_up.Positions) -> InputConsumer:
-        adjuncts = self._storage.adjuncts
+        adjuncts, kept = self._storage.adjuncts, self._context.clients
         source = InputConsumer(
             self._job.systems,
             positions.starts,
+            kept.input_client,
             ends=positions.ends,
             max_bytes=self._job.task.batch_max_bytes,
             lost=self._lost_in_work,
             stored=self._storage.stored_inputs,
+            release=kept.give_back,
         )
         states = functools.partial(adjunct_states, adjuncts, source)
         self._report.report_adjuncts(states)

@@ -68,10 +68,10 @@ class InputConsumer:
     ``starts`` {task: {partition: next offset}}: a partition of several tasks is read once, from the
     smallest offset; each task sees only what follows its own. ``ends`` {partition: its end}:
     bootstrap streams are read up to there before others; it is what is known of a partition that
-    waits. ``max_bytes``: a batch with so many bytes
-    of values takes no more records. ``lost``: is called with each gap that the job skips.
-    ``stored``: the partitions that fill adjunct stores. After a gap they continue at the oldest
-    record, whatever the stream's policy: a store knows what it lacks.
+    waits. ``max_bytes``: a batch with so many bytes of values takes no more records. ``lost``: is
+    called with each gap that the job skips. ``stored``: the partitions that fill adjunct stores.
+    After a gap they continue at the oldest record, whatever the stream's policy: a store knows what
+    it lacks. ``release``: gets each client at the end.
     """
 
     def __init__(
@@ -84,8 +84,10 @@ class InputConsumer:
         max_bytes: int = MAX_BYTES,
         lost: Callable[[SystemStreamPartition, InputPosition], None] | None = None,
         stored: StoredInputs = NONE_STORED,
+        release: Callable[[Consumer], object] = operator.methodcaller("close"),
     ) -> None:
         self._stored = stored
+        self._release = release
         self._systems = systems
         self._max_bytes = max_bytes
         self._lost = lost
@@ -309,7 +311,7 @@ class InputConsumer:
     def close(self) -> None:
         """End the reading."""
         for client in self._clients.values():
-            client.close()
+            self._release(client)
         self._clients.clear()
         self._held.clear()
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from homeport.config.config import Config
@@ -43,6 +45,26 @@ class KeptClients:
         self._admins: dict[_Place, AdminClient] = {}
         self._readers: dict[_Place, LogReader] = {}
         self._stream: tuple[_Place, CoordinatorStreamStore] | None = None
+        self._inputs: dict[_Place, Consumer] = {}
+        self._lent: list[tuple[_Place, Consumer]] = []
+
+    def input_client(self, system: SystemConfig, properties: Mapping[str, Any]) -> Consumer:
+        """Return a consumer with these properties, which is assigned nothing."""
+        place = (*_place_of(system), *sorted(properties.items()))
+        client = self._inputs.pop(place, None) or clients.consumer(system, properties)
+        self._lent.append((place, client))
+        return client
+
+    def give_back(self, client: Consumer) -> None:
+        """Take back a consumer of ``input_client``, which nothing reads from any more."""
+        for place in [place for place, lent in self._lent if lent is client]:
+            self._lent.remove((place, client))
+            try:
+                client.unassign()
+            except KafkaException:  # such as one that has failed for good
+                client.close()
+            else:
+                self._inputs[place] = client
 
     def topics(self, system: SystemConfig, timeout_s: float) -> TopicAdmin:
         """Return what asks the system about topics; an answer may take so many seconds."""
@@ -107,7 +129,10 @@ class KeptClients:
                 self._stream = place, stream
 
     def close(self) -> None:
-        """Close all."""
+        """Close all that is not lent."""
+        for client in self._inputs.values():
+            client.close()
+        self._inputs.clear()
         for reader in self._readers.values():
             reader.close()
         self._readers.clear()

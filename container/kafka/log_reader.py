@@ -11,9 +11,10 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from homeport.config.errors import UnavailableError
 from homeport.config.kafka_names import policies
@@ -53,6 +54,8 @@ _PROGRESS_S = 5.0
 _PAUSE_S = 0.05
 _SHORTAGE_PAUSE_S = 0.5
 _LOOK_S = 5.0
+
+_Offsets = dict[tuple[str, int], int]
 
 
 class LogReader:
@@ -98,43 +101,43 @@ class LogReader:
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], OffsetRange]:
         """Return the oldest offset and the head of each, uncommitted records included."""
-        oldest = self._offsets(partitions, EARLIEST)
-        heads = self._offsets(partitions, LATEST)
+        oldest, heads = self._offsets(partitions, EARLIEST, LATEST)
         return {place: OffsetRange(oldest[place], heads[place]) for place in partitions}
 
     def stable_ends(self, partitions: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         """Return the last stable offset of each: records from there on may not be committed."""
-        return self._offsets(partitions, LATEST, IsolationLevel.READ_COMMITTED)
+        (ends,) = self._offsets(partitions, LATEST, isolation=IsolationLevel.READ_COMMITTED)
+        return ends
 
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
         """Return the first offset whose record is of that time or later; None: there is none."""
         spec: OffsetSpec = OffsetSpec.for_timestamp(time_ms)
-        found = self._offsets([(topic, partition)], spec)[topic, partition]
-        return None if found < 0 else found
+        (found,) = self._offsets([(topic, partition)], spec)
+        offset = found[topic, partition]
+        return None if offset < 0 else offset
 
     def _offsets(
         self,
         partitions: Sequence[tuple[str, int]],
-        spec: OffsetSpec,
+        *specs: OffsetSpec,
         isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-    ) -> dict[tuple[str, int], int]:
-        """Return {(topic, partition): offset}; repeat the request while a leader changes.
+    ) -> list[_Offsets]:
+        """Return {(topic, partition): offset} for each of ``specs``, which are requested together.
+
+        Repeat the requests while a leader changes.
 
         Repeat it without a limit while a new leader lacks the in-sync replicas that it needs to
         know its high watermark (Kafka's KIP-966): that passes once their brokers run.
         """
-        found: dict[tuple[str, int], int] = {}
+        found: list[_Offsets] = [{} for _ in specs]
         began = said = time.monotonic()
         deadline = began + _PATIENCE_S
-        while missing := [place for place in partitions if place not in found]:
-            asked = {TopicPartition(topic, partition): spec for topic, partition in missing}
-            futures = self._admin.list_offsets(
-                asked, isolation_level=isolation, request_timeout=_ANSWER_S
-            )
+        while futures := self._requested(partitions, specs, found, isolation):
+            missing = sorted({(place.topic, place.partition) for _, place, _ in futures})
             lacks = None
-            for place, future in futures.items():
+            for of_spec, place, future in futures:
                 try:
-                    found[place.topic, place.partition] = reported_offset(future)
+                    of_spec[place.topic, place.partition] = reported_offset(future)
                 except KafkaException as error:
                     cause = error_of(error)
                     if cause.code() == KafkaError.OFFSET_NOT_AVAILABLE:
@@ -154,7 +157,7 @@ class LogReader:
                     _LOG.warning(
                         "reading offsets waits for Kafka, for %.0f s so far: %s", now - began, lacks
                     )
-            if len(found) < len(partitions):
+            if any(place not in of_spec for place in missing for of_spec in found):
                 self._may_go_on(_PAUSE_S if lacks is None else _SHORTAGE_PAUSE_S)
                 # The client asks the leader that it knows until it is made to look again.
                 topics = sorted({topic for topic, _ in missing})
@@ -162,12 +165,29 @@ class LogReader:
                     know_topics(self._admin, self._system, topics, _ANSWER_S)
         return found
 
+    def _requested(
+        self,
+        partitions: Sequence[tuple[str, int]],
+        specs: Sequence[OffsetSpec],
+        found: Sequence[_Offsets],
+        isolation: IsolationLevel,
+    ) -> list[tuple[_Offsets, TopicPartition, Future[ListOffsetsResultInfo]]]:
+        """Request what is not ``found``; return where each answer belongs, its place and itself."""
+        requested = []
+        for of_spec, spec in zip(found, specs, strict=True):
+            asked = {TopicPartition(*place): spec for place in partitions if place not in of_spec}
+            if asked:
+                futures = self._admin.list_offsets(
+                    asked, isolation_level=isolation, request_timeout=_ANSWER_S
+                )
+                requested += [(of_spec, place, future) for place, future in futures.items()]
+        return requested
+
     def changelog_topics(self, names: Sequence[str]) -> dict[str, ChangelogTopic]:
         """Return {topic: its id, how long it keeps deletions, and what it removes}."""
         ids = self.topic_ids(names)
         found = {}
-        for name in names:
-            config = self._topics().topic_config(name)
+        for name, config in self._topics().topic_configs(names).items():
             found[name] = ChangelogTopic(
                 ids[name],
                 int(config[DELETE_RETENTION]),
@@ -190,7 +210,7 @@ class LogReader:
 
         In such a topic a newer record removes older ones of the same key.
         """
-        found = {name: self._topics().topic_config(name) for name in names}
+        found = self._topics().topic_configs(names)
         return {
             name: int(config[DELETE_RETENTION])
             for name, config in found.items()

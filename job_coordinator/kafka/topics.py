@@ -311,21 +311,37 @@ class TopicAdmin:
 
     def topic_config(self, name: str) -> dict[str, str]:
         """Return {property: value} of an existing topic, defaults included."""
-        resource = ConfigResource(ResourceType.TOPIC, name)
-        what = f"reading the configuration of topic {name!r}"
+        return self.topic_configs([name])[name]
 
-        def describe() -> Future[dict[str, ConfigEntry]]:
-            futures: dict[ConfigResource, Future[dict[str, ConfigEntry]]] = (
-                self._admin.describe_configs([resource], request_timeout=self._timeout_s)
-            )
-            return futures[resource]
+    def topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """Return as ``topic_config`` for each of ``names``, which are requested together."""
+        found, asked = {}, dict(self._describing_configs(names))
 
-        try:
-            entries = self._answer(describe, what, name)
-        except KafkaException as exception:
-            error = clients.error_of(exception)
-            raise clients.unavailable(self._system, what, error) from None
-        return {key: entry.value for key, entry in entries.items() if entry.value is not None}
+        def ask(name: str) -> Future[dict[str, ConfigEntry]]:
+            return asked.pop(name, None) or self._describing_configs([name])[name]
+
+        for name in names:
+            what = f"reading the configuration of topic {name!r}"
+            try:
+                entries = self._answer(partial(ask, name), what, name)
+            except KafkaException as exception:
+                error = clients.error_of(exception)
+                raise clients.unavailable(self._system, what, error) from None
+            found[name] = {
+                k: entry.value for k, entry in entries.items() if entry.value is not None
+            }
+        return found
+
+    def _describing_configs(
+        self, names: Sequence[str]
+    ) -> dict[str, Future[dict[str, ConfigEntry]]]:
+        if not names:
+            return {}
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in dict.fromkeys(names)]
+        futures: dict[ConfigResource, Future[dict[str, ConfigEntry]]] = (
+            self._admin.describe_configs(resources, request_timeout=self._timeout_s)
+        )
+        return {resource.name: future for resource, future in futures.items()}
 
     def end_offset(
         self, name: str, partition: int, level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
@@ -123,6 +124,44 @@ def test_the_coordinator_stream_is_read_on_by_the_next_start() -> None:
     assert first.done == ["rest", "rest", "close"]
     kept.close()
     assert other.done == ["rest", "close"]
+
+
+class _Input(_Client):
+    """A consumer of input, and what it is assigned."""
+
+    assigned: object = "partitions"
+    is_fatal = False
+
+    def unassign(self) -> None:
+        if self.is_fatal:
+            raise KafkaException(KafkaError(KafkaError._FATAL))
+        self.assigned = None
+
+
+def test_a_consumer_of_input_is_taken_over_with_the_same_properties(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is assigned nothing meanwhile; one that has failed, or that nothing takes, is closed."""
+    monkeypatch.setattr(clients, "consumer", lambda *_: _Input())
+    kept, system = KeptClients(), _systems("k")["k"]
+
+    def taken(size: int) -> _Input:
+        return cast("_Input", kept.input_client(system, {"fetch.size": size}))
+
+    first, beside = taken(1), taken(1)
+    assert first is not beside
+    kept.give_back(cast("Consumer", first))
+    assert first.assigned is None
+    other = taken(2)
+    assert other is not first
+    assert taken(1) is first
+    beside.is_fatal = True
+    kept.give_back(cast("Consumer", beside))
+    assert beside.is_closed
+    assert taken(1) is not beside
+    kept.give_back(cast("Consumer", other))
+    kept.close()
+    assert (first.is_closed, other.is_closed) == (False, True)
 
 
 def test_a_large_coordinator_stream_is_not_kept() -> None:

@@ -169,6 +169,27 @@ def test_offsets_are_requested_again_while_a_leader_changes(
     assert _ends(code, monkeypatch, waits=waits) == {("clog", 0): OffsetRange(9, 9)}
 
 
+def test_both_ends_are_requested_before_an_answer_is_awaited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was answered is not requested again while a leader changes."""
+    requests: list[list[int]] = []
+
+    class Admin(_Admin):
+        def list_offsets(
+            self, asked: Mapping[TopicPartition, object], **more: object
+        ) -> dict[TopicPartition, Future[SimpleNamespace]]:
+            requests.append([place.partition for place in asked])
+            return super().list_offsets(asked, **more)
+
+    monkeypatch.setattr(log_reader, "admin", lambda _: Admin(KafkaError.NOT_LEADER_FOR_PARTITION))
+    monkeypatch.setattr(log_reader, "consumer", lambda *_: None)
+    places = [("clog", n) for n in range(3)]
+    found = LogReader(SYSTEM, lambda _: None).ends(places)
+    assert found == dict.fromkeys(places, OffsetRange(9, 9))
+    assert requests == [[0, 1, 2], [0, 1, 2], [0, 1]]
+
+
 @pytest.mark.parametrize(
     ("code", "waits", "error"),
     [

@@ -144,6 +144,16 @@ def test_a_request_with_a_transient_error_is_repeated(brokers: Admin) -> None:
     assert brokers.asked == 5
 
 
+def test_properties_of_several_topics_are_requested_together(brokers: Admin) -> None:
+    """Each that meets a transient error is requested again alone; of no topic nothing is."""
+    topics = TopicAdmin(SYSTEM)
+    assert topics.topic_configs(["a", "b", "a"]) == {"a": {"a": "1"}, "b": {"a": "1"}}
+    assert topics.topic_configs([]) == {}
+    brokers.asked, brokers.errors = 0, [KafkaError.NOT_CONTROLLER]
+    assert topics.topic_configs(["a", "b"]) == {"a": {"a": "1"}, "b": {"a": "1"}}
+    assert brokers.asked == 3
+
+
 def test_an_error_that_is_not_transient_is_reported(brokers: Admin) -> None:
     """At once, or when the time is over; a topic that is not there is none."""
     brokers.errors = [KafkaError.TOPIC_AUTHORIZATION_FAILED]
