@@ -18,7 +18,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     "startup": dict.fromkeys(("task", "pipeline"), "runs"),
     "adjunct": {"bootstrap": "bootstrap", "join": "join", "swap": "swap"},
     "failover": {**dict.fromkeys(("small", "large", "home"), "rows"), "mixed": "mixed"},
-    "rescale": dict.fromkeys(("task", "pipeline"), "rows"),
+    "rescale": dict.fromkeys(("task", "mixed", "pipeline"), "rows"),
     "standalone": {name: name for name in ("plan", "fleet", "sigkill", "rolling")},
 }
 """{benchmark: {section: module with its title and rows}}, in their order."""
@@ -109,6 +109,7 @@ benchmarks and their sections:
                containers instead of 3 by job.container.count, then 3 again; what a reader of
                committed outputs notices, where the time goes, and whether each count is right)
     task       no pipeline, 60,000 keys of each task, a host for each container
+    mixed      the same with mixed containers, where moved tasks are read ahead
     pipeline   a pipeline in Spark, a small state, three hosts that have room
   standalone   (no YARN, no Spark)
     plan       the next version of 10,000 tasks on 200 processors: JobModel and the leader's step,

@@ -12,6 +12,7 @@ from benchmarks.rescale.runs import (
     ALONE,
     FEW,
     MANY,
+    MIXED,
     MOVED,
     PIPELINE,
     STAYED,
@@ -85,6 +86,10 @@ SECTIONS = {
     "task": (
         f"No pipeline, 60,000 keys of each task, which one that moves has to restore; {_LOAD}",
         partial(_measured, MANY, ALONE, 60_000),
+    ),
+    "mixed": (
+        f"As before, with mixed containers: moved tasks are read ahead; {_LOAD}",
+        partial(_measured, MANY, MIXED, 60_000),
     ),
     "pipeline": (
         f"A pipeline in Spark, a small state, hosts that have room; {_LOAD}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ ALONE = ("cluster-manager.container.memory.mb=9216",)
 
 A task that moves to a new container finds no state there.
 """
+MIXED = (*ALONE, "job.container.mixed-roles=true", "job.standbytasks.replication.factor=2")
 PIPELINE = ("task.pipeline.class=counted_keys:parse",)
 MOVED, STAYED, UNTOUCHED = "moved", "stayed", "untouched"
 _INPUT = "counted-in"
@@ -114,7 +115,8 @@ class Bed:
         before, was, busy = self._containers(), self._tasks(), Busy()
         self._job.homeport("config", "set", KEY, str(count))
         written_ms = self._written_ms()
-        wait_until(lambda: len(self._tasks()) == count, "the new JobModel")
+        # Before it, mixed containers may have versions in which new ones only read ahead.
+        wait_until(lambda: len(self._tasks()) == count and all(self._tasks().values()), "the model")
         has = self._tasks()
         self._job.count = count
         epochs = {p: c["epoch"] for p, c in before.items() if was[p] != has.get(p)}
@@ -151,7 +153,7 @@ class Bed:
 
     def _tasks(self) -> dict[str, frozenset[str]]:
         containers = self._job.get("")["containers"]
-        return {p: frozenset(container["tasks"]) for p, container in containers.items()}
+        return {p: _active(container["tasks"].values()) for p, container in containers.items()}
 
     def _events(self) -> Any:  # noqa: ANN401 - a list of events
         folders = [self._cluster.state_dir(node) for node in self._cluster.nodes]
@@ -204,6 +206,10 @@ def kinds(was: Mapping[str, frozenset[str]], has: Mapping[str, frozenset[str]]) 
             kind = UNTOUCHED if is_same else STAYED if owners[task] == processor else MOVED
             found[int(task.removeprefix("Partition "))] = kind
     return dict(sorted(found.items()))
+
+
+def _active(tasks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset(t["task-name"] for t in tasks if t["task-mode"] == "Active")
 
 
 def _side(containers: Mapping[str, Mapping[str, Any]], tasks: Mapping[str, frozenset[str]]) -> Side:
