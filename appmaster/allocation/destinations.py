@@ -39,14 +39,11 @@ def group_id(find: Find, processor_id: ProcessorId) -> ProcessorId:
     return processor_id if container is None else container.group
 
 
-_NO_WARM = "a warm move needs standby containers, and this job mixes roles: leave out --warm"
-
-
 def fault(draft: Draft, placement: Placement, container: ContainerState | None) -> str | None:
     """Return why the command can never be carried out; None: it may be."""
     request = placement.request
-    if request.fault or (request.is_warm and draft.settings.mixes_roles):
-        return request.fault or _NO_WARM
+    if request.fault:
+        return request.fault
     if container is None or container.is_retired:
         known = f"{len(draft.containers)} others"
         if len(draft.containers) <= _MOST_NAMED:

@@ -73,8 +73,6 @@ _TAKES = ASKING | {ContainerPhase.QUEUED, ContainerPhase.ASSIGNED, ContainerPhas
 def requested(draft: Draft, event: PlacementRequested) -> None:
     """Accept the request, or refuse it; pass over one that is under way already."""
     request = event.request
-    if request.is_drain and draft.settings.mixes_roles:
-        request = replace(request, is_warm=False)  # no standby container reads the state
     if draft.phase is JobPhase.NEW:
         draft.count_stale()
         return

@@ -106,7 +106,9 @@ def allocator_settings(config: Config) -> AllocatorSettings:
         racks_are_apart=keys.FAULT_DOMAINS_REQUIRED.read(config),
         warm_lag=keys.WARM_MOVE_MAX_RECORDS.read(config),
         own_have_spark=has_spark_beside(config, task, is_temporary=False),
-        temporary_have_spark=has_spark_beside(config, task, is_temporary=True),
+        # A mixed container's is in its own process, which the active gets.
+        temporary_have_spark=not StandbyConfig.of(config).is_mixed
+        and has_spark_beside(config, task, is_temporary=True),
         drained_hosts=frozenset(map(host_of, keys.DRAINED_HOSTS.read(config))),
         command_timeout_ms=keys.COMMAND_TIMEOUT_MS.read(config),
         container_memory_mb=manager.container_memory_mb,

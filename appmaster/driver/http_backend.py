@@ -36,6 +36,7 @@ from homeport.config.errors import UnavailableError, WireError
 from homeport.config.settings.sections import TaskConfig
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.job_coordinator.coordinator_stream.message import CoordinatorStreamMessage
+from homeport.job_coordinator.grouper.read_ahead import files_on
 from homeport.job_coordinator.grouper.standby_models import temporary_standby
 from homeport.job_coordinator.http.messages import (
     CheckIn,
@@ -73,11 +74,14 @@ class DriverBackend:
         """Return the containers of the standbys of warm moves, which no JobModel has."""
         if not self._view.state.placements:
             return {}
-        model = self._job_models.model
-        actives = [c.replica_of for c in self._view.state.containers if c.is_temporary]
-        found = (model.containers.get(active) for active in actives if active is not None)
-        standbys = (temporary_standby(active) for active in found if active is not None)
-        return {standby.processor_id: standby for standby in standbys}
+        model, places, state = self._job_models.model, self._driver.places, self._view.state
+        found = {}
+        for container in state.containers:
+            active = model.containers.get(container.replica_of or container.processor_id)
+            if container.is_temporary and active is not None:
+                there = files_on(state.host_of(container), model, places)
+                found[container.processor_id] = temporary_standby(active, there)
+        return found
 
     async def package(self, name: str) -> bytes | None:
         """Return the package as the coordinator stream has it, for any attempt."""

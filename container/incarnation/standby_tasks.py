@@ -193,6 +193,8 @@ class StandbysOnly(Container):
         with start_up.confirmed_stream(context, start_up.fence_without_tasks):
             pass
         start_up.report_started(context, {})
+        if context.standbys is None:  # it lacks nothing of what it keeps
+            context.launcher.announce_standbys(ContainerReport.following(()))
         # No other thread becomes nice: the process may run an incarnation with tasks next.
         self._standbys.start(gives_way=True)
         context.stop.wait()

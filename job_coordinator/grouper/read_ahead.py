@@ -89,6 +89,12 @@ def left_to_read(
     return found
 
 
+def files_on(host: Host | None, model: JobModel, places: Places) -> frozenset[TaskName]:
+    """Return the tasks whose files containers of this host have."""
+    own = (c for p, c in model.containers.items() if host and places.hosts.get(p) == host)
+    return frozenset(task.state_of for container in own for task in container.tasks.values())
+
+
 def _may_read(host: Host | None, holders: AbstractSet[Host]) -> bool:
     return host is not None and host not in holders
 

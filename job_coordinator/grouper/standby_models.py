@@ -5,7 +5,7 @@ PURE. The ids are Samza's, for people and for its tools. The model's fields have
 Source: STANDBY; Samza 1.8, TaskNameGrouperProxy and StandbyTaskUtil.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from homeport.config.declarations import all_keys as keys
 from homeport.config.errors import ConfigError
@@ -37,8 +37,11 @@ def with_standbys(
     return containers
 
 
-def _standby(active: ContainerModel, replica: int | str) -> ContainerModel:
-    tasks = (standby_task(task, replica) for task in active.tasks.values())
+def _standby(
+    active: ContainerModel, replica: int | str, without: Collection[TaskName] = ()
+) -> ContainerModel:
+    own = (task for name, task in active.tasks.items() if name not in without)
+    tasks = (standby_task(task, replica) for task in own if task.task_mode is TaskMode.ACTIVE)
     return ContainerModel(
         ProcessorId(f"{active.processor_id}-{replica}"),
         {task.task_name: task for task in sorted(tasks, key=lambda task: task.task_name)},
@@ -54,9 +57,12 @@ def temporary_id(active: ProcessorId) -> ProcessorId:
     return ProcessorId(f"{active}-{_TEMPORARY}")
 
 
-def temporary_standby(active: ContainerModel) -> ContainerModel:
-    """Return the standby of one warm move: no JobModel has it, and its tasks keep the state."""
-    return _standby(active, _TEMPORARY)
+def temporary_standby(active: ContainerModel, without: Collection[TaskName] = ()) -> ContainerModel:
+    """Return the standby of one warm move: no JobModel has it, and its tasks keep the state.
+
+    ``without``: tasks whose files are there already.
+    """
+    return _standby(active, _TEMPORARY, without)
 
 
 def standby_task(active: TaskModel, replica: int | str) -> TaskModel:

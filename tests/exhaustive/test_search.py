@@ -266,6 +266,14 @@ def test_a_warm_move_that_awaits_a_spark_is_safe_and_heals(announce: Announce) -
     assert searched(rules, 2, announce, is_settled=True) > 1_000
 
 
+def test_a_warm_move_of_a_mixed_container_is_safe_and_heals(announce: Announce) -> None:
+    """The process of what has read its state rests for it; two faults, the command is one."""
+    settings = replace(SETTINGS, mixes_roles=True)
+    people = People(commands=(("0", f"{WARM}b"),))
+    rules = SmallWorld(ONE, AB, settings, people=people, is_in_time=True)
+    assert searched(rules, 2, announce, is_settled=True) > 1_000
+
+
 def test_no_child_begins_on_a_drained_host(announce: Announce) -> None:
     """With a fault, or a command to go to any host, at any time; it can always go well."""
     settings = replace(SETTINGS, drained_hosts=frozenset({Host("b")}))

@@ -27,9 +27,9 @@ _REASONS = {
 }
 
 
-def stop(draft: Draft, container: ContainerState) -> None:
-    """Order the container to stop, and its process to end."""
-    ending = replace(container, keeps_process=False)
+def stop(draft: Draft, container: ContainerState, *, keeps_process: bool = False) -> None:
+    """Order the container to stop, and its process to end, or to rest for the next permit."""
+    ending = replace(container, keeps_process=keeps_process)
     order_stop(draft, draft.move(ending, Trigger.COMMANDED, ContainerPhase.STOPPING))
 
 

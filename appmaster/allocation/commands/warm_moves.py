@@ -30,6 +30,8 @@ Decisions.
 * *A timer limits the wait for a Spark.* The configuration decides whether a standby's spare gets
   one. No report shows reliably that it never comes, as for want of memory. Then the container
   starts one itself, as without the key.
+* *Where containers are mixed*, the process of the temporary standby rests for the active, with the
+  Spark that it has warmed up. It keeps the tasks whose files no other container of that host has.
 * *The next driver* begins the action again; what the destination has on its disk is used.
 """
 
@@ -206,7 +208,7 @@ def _order_to_give_way(
     if not standby.is_temporary:
         draft.record(DeleteLocality(standby.processor_id))
         standby = draft.change(replace(standby, home=None))
-    answers.stop(draft, standby)
+    answers.stop(draft, standby, keeps_process=draft.settings.mixes_roles)
     is_late = placement.spark is SparkWait.OVER and not has_what_it_needs(draft.settings, standby)
     giving = replace(placement, step=PlacementStep.GIVING_WAY)
     giving = answers.await_no_spark(draft, giving)

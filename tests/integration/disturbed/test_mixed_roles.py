@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from clusters_under_test import LocalUnderTest
+from standby_jobs import records_read
+from warm_moves import STATE, elsewhere, homeport, moved, pause_s, runs_with_state, under_load
 from yarn_jobs import PARTITIONS, Job, wait_for
 
 from homeport.job_coordinator.model.outcomes import RestoreKind
@@ -17,7 +19,12 @@ MIXED = {
     "job.standbytasks.replication.factor": "2",
     "job.container.mixed-roles": "true",
 }
-ONE_FOR_A_NODE_MB = "9000"
+ON_TWO_HOSTS = {
+    **MIXED,
+    "job.container.count": "2",
+    "cluster-manager.container.memory.mb": "9000",  # one for each node
+    "cluster-manager.warm-move.max.records": "100",
+}
 KEYS_OF_STATE = 20_000
 WARM = {"none", "tail"}
 """How a store is restored that has its state."""
@@ -63,10 +70,7 @@ def test_tasks_that_move_have_read_their_state_where_they_go(
 ) -> None:
     """To a new container, and back from it: a tail is restored, and no process ends."""
     job = make_job("ahead")
-    job.values.update(MIXED)
-    job.values["job.container.count"] = "2"
-    job.values["cluster-manager.container.memory.mb"] = ONE_FOR_A_NODE_MB
-    job.values["cluster-manager.warm-move.max.records"] = "100"
+    job.values |= ON_TWO_HOSTS
     job.produce(KEYS_OF_STATE, keys=KEYS_OF_STATE)
     job.run()
     pids = job.settled()
@@ -136,6 +140,33 @@ def test_a_job_changes_over_and_back_with_its_state(make_job: Callable[[str], Jo
     assert set(job.pids()) == {"0", "1", "2", "0-0", "1-0", "2-0"}
     job.produce(40, first=640)
     job.expects(680)
+    job.end()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_mixed_container_moves_warm_and_leaves_a_host(
+    make_job: Callable[[str], Job], announce: Callable[[str], None]
+) -> None:
+    """Its state is read there while it works; a drain does the same with all of the host's."""
+    job = make_job("warm")
+    job.values |= ON_TWO_HOSTS
+    runs_with_state(job)
+    wait_for(lambda: are_dealt(job), job)
+    source, there = job.containers()["0"]["host"], elsewhere(job)
+    with under_load(job):
+        assert moved(job, "0", there, "--warm").endswith(f"runs on {there}")
+    first = job.containers()["0"]
+    assert records_read(first) < STATE / 10
+    wait_for(lambda: are_dealt(job), job)
+    with under_load(job):
+        done = homeport(job, "drain", there)
+        assert done.returncode == 0, done.stderr
+    last = job.containers()["0"]
+    assert last["host"] == source
+    assert records_read(last) < STATE / 10
+    assert homeport(job, "drain", there, "--undo").returncode == 0
+    pauses = [f"{pause_s(job, c['epoch']):.2f} s" for c in (first, last)]
+    announce(f"a mixed container of a job with {STATE} keys moves warm: pauses {', '.join(pauses)}")
     job.end()
 
 

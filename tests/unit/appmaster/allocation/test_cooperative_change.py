@@ -10,8 +10,6 @@ from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import Preparation
 from homeport.appmaster.allocation.protocol.events import (
     JobModelPublished,
-    PlacementRequested,
-    SettingsChanged,
     ShutdownRequested,
     SparesReported,
     Timer,
@@ -24,19 +22,15 @@ from homeport.appmaster.allocation.protocol.instructions import (
     ReleaseResource,
     StopContainer,
 )
-from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
+from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
-    BAD,
     Machine,
     MachineWith,
-    answers,
-    asked,
     check_in,
     expired,
     inc,
     permits,
-    said,
     silent,
     stopped,
     stops,
@@ -221,20 +215,6 @@ def test_a_version_by_itself_forgives_no_failure(running: Machine) -> None:
     assert running.container("0").failures == 1
     running.feed(replace(again, version=3))
     assert running.container("0").failures == 0
-
-
-def test_a_job_that_mixes_roles_moves_nothing_warm(machine_with: MachineWith) -> None:
-    """No standby container is there to read the state; a drain moves without it."""
-    machine = machine_with(mixes_roles=True).at_home({"0": "a", "1": "b"}, "c")
-    request = replace(asked("0", "c"), is_warm=True)
-    machine.feed(PlacementRequested(request))
-    assert answers(machine) == [BAD]
-    assert "this job mixes roles" in said(machine)
-    drain = replace(asked("1", "ANY_HOST", "u2"), is_warm=True, is_drain=True)
-    drained = replace(machine.state.settings, drained_hosts=frozenset({Host("b")}))
-    machine.feed(SettingsChanged(drained), PlacementRequested(drain))
-    assert BAD not in answers(machine, "u2")
-    assert not next(iter(machine.state.placements)).request.is_warm
 
 
 def test_a_gainer_does_not_wait_for_an_owner_that_does_not_run(running: Machine) -> None:

@@ -15,6 +15,7 @@ from homeport.appmaster.allocation.protocol.events import (
     Event,
     LagsReported,
     PlacementRequested,
+    SettingsChanged,
     ShutdownRequested,
     SparesReported,
     Timer,
@@ -115,6 +116,23 @@ def is_over(machine: Machine, story: str) -> None:
     assert (answers(machine)[-1], said(machine)) == (FAILED, story)
     assert machine.state.placements == ()
     assert settled(machine, "0") == ("a", P.RUNNING)
+
+
+def test_where_containers_are_mixed_the_process_of_the_standby_is_the_actives_next(
+    machine_with: MachineWith,
+) -> None:
+    """It rests at the launcher that the active gets; a drain moves as warm as a move."""
+    drains = replace(asked("0", "ANY_HOST", "u1"), is_warm=True, is_drain=True)
+    machine = machine_with(mixes_roles=True).at_home({"0": "a"}, "b")
+    drained = replace(machine.state.settings, drained_hosts=frozenset({Host("a")}))
+    machine.feed(SettingsChanged(drained), PlacementRequested(drains))
+    machine.feed(allocated(2), check_in("r2", "b", request=2))
+    machine.feed(started(WARM, 1))
+    assert orders(machine.feed(behind(0))) == list(stops("r2", WARM, 1, keeps=True))
+    assert orders(machine.feed(ordered(WARM, 1))) == list(stops("r0", "0", 1))
+    machine.feed(ordered("0", 1))
+    machine.run("0", "r2", "b")
+    assert answers(machine)[-1] == DONE
 
 
 def test_the_active_runs_until_its_standby_has_stopped(giving_way: Machine) -> None:

@@ -44,3 +44,6 @@ def test_a_warm_move_takes_its_limits_from_the_configuration() -> None:
     assert (near.warm_lag, near.own_have_spark, near.temporary_have_spark) == (0, False, True)
     prewarmed = allocator_settings(Config({**JOB, **keys, "job.hotstandby.prewarm": "true"}))
     assert prewarmed.own_have_spark
+    roles = {"job.container.mixed-roles": "true", "job.hotstandby.enabled": "true"}
+    mixed = allocator_settings(Config({**JOB, **keys, **roles}))
+    assert (mixed.mixes_roles, mixed.temporary_have_spark) == (True, False)

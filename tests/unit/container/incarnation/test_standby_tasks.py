@@ -6,6 +6,7 @@ The following needs Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,12 @@ from homeport.container.incarnation import standby_tasks, start_up
 from homeport.container.incarnation.context import History, IncarnationContext
 from homeport.container.incarnation.environment import orders_file
 from homeport.container.incarnation.standby_lists import FileLists
-from homeport.container.incarnation.standby_tasks import StandbyContainer, StandbyTasks, standbys_of
+from homeport.container.incarnation.standby_tasks import (
+    StandbyContainer,
+    StandbysOnly,
+    StandbyTasks,
+    standbys_of,
+)
 from homeport.container.kafka.kept_clients import KeptClients
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.metadata.epochs import EpochManager, ProcessorEpoch
@@ -121,6 +127,23 @@ def test_standbys_that_fail_begin_again(make: Make, monkeypatch: pytest.MonkeyPa
     until(lambda: len(kept.followed) == 3, lambda: kept.followed)
     assert [name for name, _ in lines] == ["standby-failed", "standby-failed"]
     assert [fields["error"] for _, fields in lines] == ["it is damaged", "RuntimeError: a bug"]
+
+
+@pytest.mark.parametrize(("standbys", "left"), [([], 0), ([1], None)])
+def test_a_container_without_any_task_lacks_nothing(
+    make: Make, monkeypatch: pytest.MonkeyPatch, standbys: list[int], left: int | None
+) -> None:
+    """As that of a warm move whose destination has all files; others report what they read."""
+    monkeypatch.setattr(start_up, "confirmed_stream", lambda *_: nullcontext())
+    monkeypatch.setattr(start_up, "report_started", lambda *_: None)
+    kept = make(_model([], standbys), lambda *_, **__: None)
+    context = kept._context
+    context.stop.set()
+    container = StandbysOnly(context, kept)
+    assert container.run() is False
+    assert container.is_over
+    report = context.launcher.last_report()
+    assert (None if report is None else report.left_to_read) == left
 
 
 def _of_child(model: JobModel, folder: Path, patch: pytest.MonkeyPatch) -> IncarnationContext:

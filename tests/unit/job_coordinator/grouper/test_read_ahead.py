@@ -8,7 +8,12 @@ import pytest
 
 from homeport.config.config import Config
 from homeport.job_coordinator.grouper.mixed_standbys import Places
-from homeport.job_coordinator.grouper.read_ahead import Goal, left_to_read, with_read_ahead
+from homeport.job_coordinator.grouper.read_ahead import (
+    Goal,
+    files_on,
+    left_to_read,
+    with_read_ahead,
+)
 from homeport.job_coordinator.grouper.standby_models import standby_task
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -125,6 +130,13 @@ def test_a_task_that_is_gone_or_whose_standby_would_clash_is_passed_over() -> No
     assert all(
         len(c.tasks) == len(clashing.containers[p].tasks) for p, c in found.containers.items()
     )
+
+
+def test_the_files_of_a_host_are_those_of_all_its_containers() -> None:
+    """Of tasks and of standbys; where no host is known there are none."""
+    assert files_on(Host("x"), BEFORE, at("xyx")) == {A, B, C}
+    assert files_on(Host("y"), BEFORE, at("xyx")) == {B, C}
+    assert files_on(Host("z"), BEFORE, at("xyx")) == files_on(None, BEFORE, at("-yx")) == set()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -19,7 +20,11 @@ from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_
 from homeport.job_coordinator.grouper.mixed_standbys import on_backups
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, PreviousAssignment
 from homeport.job_coordinator.grouper.ssp_grouper import SystemStreamPartitionGrouper
-from homeport.job_coordinator.grouper.standby_models import temporary_standby, with_standbys
+from homeport.job_coordinator.grouper.standby_models import (
+    standby_task,
+    temporary_standby,
+    with_standbys,
+)
 from homeport.job_coordinator.grouper.validation import first_fault
 from homeport.job_coordinator.model.codec import decode_job_model, encode_job_model
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
@@ -54,6 +59,12 @@ def test_a_temporary_standby_keeps_the_state_of_its_active() -> None:
     assert list(standby.tasks) == ["Standby-Partition 0-warm", "Standby-Partition 2-warm"]
     kept = {task.state_of: task.changelog_partition for task in standby.tasks.values()}
     assert kept == {name: task.changelog_partition for name, task in active.tasks.items()}
+    (other,) = _actives({"1": ["Partition 1"]})[ProcessorId("1")].tasks.values()
+    replica = standby_task(other, 0)
+    mixed = replace(active, tasks={**active.tasks, replica.task_name: replica})
+    assert temporary_standby(mixed) == standby
+    (left,) = temporary_standby(mixed, {TaskName("Partition 0")}).tasks
+    assert left == "Standby-Partition 2-warm"
 
 
 def test_each_active_container_has_its_replicas() -> None:
