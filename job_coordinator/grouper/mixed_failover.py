@@ -7,7 +7,7 @@ Source: STANDBY, parts 4 and 6.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -46,11 +46,15 @@ def failed_over(
 ) -> Failover:
     """Return the model in which the tasks of ``lost`` containers are where standbys of them were.
 
-    As many start on a standby as sizes, even within one, leave room for. Each other one goes to the
-    container with the fewest active tasks; of equal ones to one away from its standbys. Tasks of
-    other containers stay. A lost container stays in the model, without tasks. Then standbys are
-    dealt: with none lost, that is all that changes. If no container is left with a host, nothing
-    changes: a container that comes back has the files of its tasks.
+    Each task with a standby that is left starts there, and sizes are even as far as that allows:
+    even within one for as many tasks as possible. Each other task goes to the container with the
+    fewest active tasks. Tasks of other containers stay. A lost container stays in the model,
+    without tasks. Then standbys are dealt: with none lost, that is all that changes. If no
+    container is left with a host, nothing changes: a container that comes back has the files of its
+    tasks.
+
+    Source: STANDBY, part 4: "minimizing (ideally 0) the number of tasks that are not started on
+    their backups".
 
     Args:
         model: the model in force, of mixed containers.
@@ -80,25 +84,21 @@ def _taken_over(
     owners, live = before.task_processors, places.hosts
     shared = {task for task, p in owners.items() if task in orphans or p in live}
     taken = dict(on_backups(before, live, shared).task_processors)
-    locations = places.locations()
     load = Counter(taken.values())
-    least = LeastLoaded(sorted(live), load, locations)
-    for task in sorted(t for t in orphans if taken[t] == owners[t]):
-        closed = _places_of(before.standbys.get(task, {}).values(), locations)
-        # Even sizes come first; of equal containers one that displaces no standby of the task.
-        tried = [*least.take(closed), *least.take(frozenset())]
-        found = min(tried, key=load.__getitem__)
-        taken[task] = found
-        load[found] += 1
-        for processor_id in tried:
-            least.push(processor_id)
+    backed = {
+        task: [p for p in before.standbys.get(task, {}).values() if p in live]
+        for task in sorted(t for t in orphans if taken[t] == owners[t])
+    }
+    for task, candidates in backed.items():
+        if candidates:
+            taken[task] = min(candidates, key=lambda p: (load[p], p))
+            load[taken[task]] += 1
+    least = LeastLoaded(sorted(live), load, places.locations())
+    for task in (t for t, candidates in backed.items() if not candidates):
+        (taken[task],) = least.take(frozenset())
+        load[taken[task]] += 1
+        least.push(taken[task])
     return taken
-
-
-def _places_of(
-    processors: Iterable[ProcessorId], locations: Mapping[ProcessorId, Host]
-) -> frozenset[Host]:
-    return frozenset(locations[p] for p in processors if p in locations)
 
 
 def _grouped(

@@ -34,8 +34,8 @@ def neighbour_share(model: JobModel, containers_of_host: int = 1) -> str | None:
     counted = "1 container is" if lost == 1 else f"{lost} containers are"
     return (
         f"{keys.CONTAINER_MEMORY_MB.name} = {memory_mb}: with mixed roles each of {containers} "
-        f"containers has {now} tasks and {kept} standbys, and, when {counted} lost with a host, up "
-        f"to {then} tasks and {kept_then} standbys; RocksDB then has {rocksdb_mb // then} MB for "
-        f"each task instead of {rocksdb_mb // now}; {-(-memory_mb * then // now)} MB leave each "
-        "task what it has now"
+        f"containers has {now} tasks and {kept} standbys, and, when {counted} lost with a host, "
+        f"about {then} tasks and {kept_then} standbys; RocksDB then has {rocksdb_mb // then} MB "
+        f"for each task instead of {rocksdb_mb // now}; {-(-memory_mb * then // now)} MB leave "
+        "each task what it has now"
     )

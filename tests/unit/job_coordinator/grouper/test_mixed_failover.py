@@ -205,21 +205,35 @@ def test_a_task_without_a_backup_goes_to_the_least_loaded_container() -> None:
     assert actives(found.model) == {"0": 0, "1": 3, "2": 3, "3": 2}
 
 
-def test_a_task_without_room_at_its_backup_leaves_that_standby_alone() -> None:
-    """It goes elsewhere, if it can; where it cannot, the standby goes."""
+def test_a_standby_comes_before_even_sizes() -> None:
+    """A task that starts without one reads its whole state (STANDBY, part 4)."""
     before = model_of(places_of({"0": "a", "1": "b"}), containers=3, tasks=6)
     places = places_of({"1": "b", "2": "c"})
     found = failed_over(before, ids("0"), places)
-    assert (found.lost, found.unbacked) == (2, 1)
-    assert actives(found.model) == {"0": 0, "1": 3, "2": 3}
+    assert (found.lost, found.unbacked) == (2, 0)
+    assert actives(found.model) == {"0": 0, "1": 4, "2": 2}
     require_apart(found.model, places)
-    four = model_of(places_of({"0": "a", "1": "b"}))
-    found = failed_over(four, ids("0"), places_of({"1": "b", "2": "b", "3": "d"}))
-    assert actives(found.model) == {"0": 0, "1": 3, "2": 2, "3": 3}
-    on_one_host = places_of({"1": "b", "2": "b"})
-    found = failed_over(before, ids("0"), on_one_host)
-    assert actives(found.model) == {"0": 0, "1": 3, "2": 3}
-    assert sizes(found.model) == {"0": 0, "1": 3, "2": 3}
+
+
+def test_tasks_without_a_standby_even_the_sizes() -> None:
+    """They go to the container with the fewest active tasks, whatever host it is on."""
+    owners = {TaskName(f"Partition {n}"): ProcessorId(p) for n, p in enumerate("00112223")}
+    known = PreviousAssignment(task_processors=owners)
+    bare = model_of(places_of({}), tasks=8, before=known)
+    found = failed_over(bare, ids("0"), places_of({"1": "b", "2": "b", "3": "d"}))
+    assert (found.lost, found.unbacked) == (2, 2)
+    assert actives(found.model) == {"0": 0, "1": 3, "2": 3, "3": 2}
+
+
+def test_of_two_standbys_the_container_with_fewer_tasks_takes_over() -> None:
+    """Also where both have their share already."""
+    owners = {TaskName(f"Partition {n}"): ProcessorId(p) for n, p in enumerate("0112223333")}
+    known = PreviousAssignment(task_processors=owners)
+    over = {"job.hotstandby.replicationcount": "2"}
+    before = model_of(places_of({"0": "a", "2": "b", "3": "c"}), tasks=10, before=known, over=over)
+    found = failed_over(before, ids("0"), places_of({"1": "d", "2": "b", "3": "c"}))
+    assert (found.lost, found.unbacked) == (1, 0)
+    assert actives(found.model) == {"0": 0, "1": 2, "2": 4, "3": 4}
 
 
 def test_a_standby_goes_to_where_the_files_of_its_task_are() -> None:
@@ -270,17 +284,6 @@ def test_a_mixed_container_with_standbys_alone_or_with_nothing_survives_json() -
     assert b'"1":{"processor-id":"1","tasks":{}}' in text
 
 
-def test_even_sizes_come_before_a_standby() -> None:
-    """A task goes to the host of its standby where any other container would get too many."""
-    owners = {TaskName(f"Partition {n}"): ProcessorId(p) for n, p in enumerate("0112223333")}
-    known = PreviousAssignment(task_processors=owners)
-    before = model_of(places_of({"0": "a", "2": "b"}), tasks=10, before=known)
-    assert actives(before) == {"0": 1, "1": 2, "2": 3, "3": 4}
-    found = failed_over(before, ids("0"), places_of({"1": "b", "2": "b", "3": "d"}))
-    assert actives(found.model) == {"0": 0, "1": 3, "2": 3, "3": 4}
-    assert (found.lost, found.unbacked) == (1, 1)
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_failovers_and_returns_keep_the_rules(data: st.DataObject) -> None:
@@ -322,12 +325,16 @@ def test_failovers_and_returns_keep_the_rules(data: st.DataObject) -> None:
         shared = [t for t, p in model.owners.items() if p in live or p in lost]
         count, had = actives(after), actives(model)
         most = -(-len(shared) // len(live))
-        assert all(count[p] <= most for p in live if count[p] > had[p])
         of = {t: sorted({p for p in was.get(t, {}).values() if p in live}) for t in orphans}
+        backed = Counter(after.owners[t] for t in orphans if of[t])
+        assert all(after.owners[t] in of[t] for t in orphans if of[t])
+        assert all(count[p] - max(had[p], most) <= backed[p] for p in live if count[p] > had[p])
         kept = Counter({p: had[p] for p in live if had[p]})
-        unbacked = sum(after.owners[t] not in of[t] for t in orphans)
+        beyond = sum(max(0, count[p] - max(had[p], most)) for p in live)
+        even = most_backed(orphans, of, kept, live, len(shared))
+        assert beyond <= sum(backed.values()) - even
+        unbacked = sum(not of[t] for t in orphans)
         assert (found.lost, found.unbacked) == (len(orphans), unbacked)
-        assert len(orphans) - unbacked >= most_backed(orphans, of, kept, live, len(shared))
         total = [size for p, size in sizes(after).items() if p in live]
         if is_apart and over[REQUIRED] == "false" and not _is_lopsided(count, live, after):
             assert max(total) - min(total) <= 1

@@ -34,7 +34,7 @@ def test_the_line_has_what_a_lost_host_gives_a_container_to_bear() -> None:
     """Of 200 MB of RocksDB active tasks have 150."""
     assert _share(5, 50) == (
         "cluster-manager.container.memory.mb = 1600: with mixed roles each of 5 containers has 10 "
-        "tasks and 10 standbys, and, when 1 container is lost with a host, up to 13 tasks and 13 "
+        "tasks and 10 standbys, and, when 1 container is lost with a host, about 13 tasks and 13 "
         "standbys; RocksDB then has 11 MB for each task instead of 15; 2080 MB leave each task "
         "what it has now"
     )
@@ -43,10 +43,10 @@ def test_the_line_has_what_a_lost_host_gives_a_container_to_bear() -> None:
 @pytest.mark.parametrize(
     ("containers", "tasks", "lost", "replicas", "words"),
     [
-        (5, 50, 2, "1", ("2 containers are lost", "up to 17 tasks and 17 standbys", "2720 MB")),
-        (5, 50, 9, "1", ("4 containers are lost", "up to 50 tasks and 0 standbys", "8000 MB")),
-        (3, 7, 1, "2", ("has 3 tasks and 5 standbys", "up to 4 tasks and 4 standbys", "2134 MB")),
-        (2, 7, 1, "2", ("has 4 tasks and 4 standbys", "up to 7 tasks and 0 standbys", "2800 MB")),
+        (5, 50, 2, "1", ("2 containers are lost", "about 17 tasks and 17 standbys", "2720 MB")),
+        (5, 50, 9, "1", ("4 containers are lost", "about 50 tasks and 0 standbys", "8000 MB")),
+        (3, 7, 1, "2", ("has 3 tasks and 5 standbys", "about 4 tasks and 4 standbys", "2134 MB")),
+        (2, 7, 1, "2", ("has 4 tasks and 4 standbys", "about 7 tasks and 0 standbys", "2800 MB")),
     ],
 )
 def test_no_place_has_a_task_twice(
