@@ -18,6 +18,7 @@ Decisions.
 * *One that starts* stops at once: its start would find that it is overtaken (safety I3).
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from homeport.appmaster.allocation.job_end import order_stop
@@ -43,16 +44,39 @@ def settle(draft: Draft) -> None:
     """Let each overtaken container go on, or let go, as its successors require."""
     if draft.phase is not JobPhase.ACTIVE:
         return
-    for container in draft.containers.rows(Containers.DUE, value=True):
-        for successor in successors(draft, container):
+    begins = draft.before.phase is not JobPhase.ACTIVE
+    changed = None if begins else draft.containers.changed
+    for container in due(draft, draft.before.containers, changed):
+        following = successors(draft, container)
+        for successor in following:
             if successor.phase is ContainerPhase.ASSIGNED:
                 _prepare(draft, successor)
-        awaited = awaited_by(draft, container)
+        awaited = _awaited(draft, container, following)
         if awaited is None:
             let_go(draft, container)
         elif _is_new(draft, container):
             host = draft.host_of(container)
             draft.because(ReasonKind.WORKS_ON, container, host, awaited.phase.value, other=awaited)
+
+
+def due(
+    draft: Draft, before: Containers, changed: AbstractSet[ProcessorId] | None
+) -> list[ContainerState]:
+    """Return the overtaken containers whose wait the changed rows may have ended, by id.
+
+    A container waits for those that list it and for those that it lists, before the change or after
+    it. ``changed`` is None where each row may differ from ``before``.
+    """
+    overtaken = draft.containers.indexed(Containers.DUE, value=True)
+    if changed is None or not overtaken:
+        return [draft.containers[key] for key in sorted(overtaken)]
+    concerned = set(changed)
+    for key in changed:
+        concerned.update(draft.containers.indexed(Containers.LISTS, key))
+        for row in (before.get(key), draft.containers.get(key)):
+            if row is not None:
+                concerned.update(p.incarnation.processor_id for p in row.unfenced)
+    return [draft.containers[key] for key in sorted(concerned) if key in overtaken]
 
 
 def _is_new(draft: Draft, container: ContainerState) -> bool:
@@ -71,12 +95,16 @@ def let_go(draft: Draft, container: ContainerState) -> None:
 
 def awaited_by(draft: Draft, container: ContainerState) -> ContainerState | None:
     """Return the container for whose sake the overtaken one works on; None: it lets go now."""
-    has_successor = False
-    for successor in successors(draft, container):
-        has_successor = True
+    return _awaited(draft, container, successors(draft, container))
+
+
+def _awaited(
+    draft: Draft, container: ContainerState, following: list[ContainerState]
+) -> ContainerState | None:
+    for successor in following:
         if not _is_at_hand(successor):
             return successor
-    return None if has_successor else _former_owner(draft, container)
+    return None if following else _former_owner(draft, container)
 
 
 def successors(draft: Draft, container: ContainerState) -> list[ContainerState]:

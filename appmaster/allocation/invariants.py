@@ -61,7 +61,8 @@ def check(state: AllocatorState) -> None:
     InvariantViolation: it is not; the message has every broken sentence, and the state.
     """
     rows = _all_rows(state)
-    broken = [*_of_state(state, rows, rows.hosts()), *_of_timers(state), *_of_tables(state)]
+    broken = [*_of_state(state, rows, rows.hosts()), *_of_change(state, state)]
+    broken += [*_of_timers(state), *_of_tables(state)]
     _raise_if_any(broken, state, "")
 
 
@@ -76,11 +77,13 @@ def check_step(
     """
     if changes is None:
         rows = _all_rows(after)
-        broken = [*_of_state(after, rows, rows.hosts()), *_of_timers(after)]
+        broken = [*_of_state(after, rows, rows.hosts()), *_of_change(before, after)]
+        broken += _of_timers(after)
         broken += _of_succession(before, after, before.containers.keys())
     else:
         was, rows = _rows_before(before, changes), _rows_concerned(after, changes)
         broken = [*_of_state(after, rows, was.hosts() | rows.hosts())]
+        broken += _of_change(before, after, changes.containers)
         broken += _of_timers_changed(before, was, after, _rows_before(after, changes))
         broken += _of_succession(before, after, sorted(changes.containers))
     _raise_if_any(broken, after, story)
@@ -114,7 +117,6 @@ def _of_state(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[
     draft = _read(state)
     yield from _of_containers(rows)
     yield from _of_overtaken(state, rows)
-    yield from _of_change(draft)
     yield from _of_sharing(state, rows, hosts)
     yield from _of_groups(draft, rows.containers)
     yield from _of_job(state)
@@ -174,10 +176,14 @@ def _of_overtaken(state: AllocatorState, rows: _Rows) -> Iterator[str]:
                 yield f"{named(incarnation)} is well and will not be fenced"
 
 
-def _of_change(draft: Draft) -> Iterator[str]:
-    if draft.phase is not JobPhase.ACTIVE:
+def _of_change(
+    before: AllocatorState, after: AllocatorState, changed: frozenset[ProcessorId] | None = None
+) -> Iterator[str]:
+    if after.phase is not JobPhase.ACTIVE:
         return
-    for container in draft.containers.rows(Containers.DUE, value=True):
+    draft = _read(after)
+    changed = changed if before.phase is JobPhase.ACTIVE else None
+    for container in cooperative_change.due(draft, before.containers, changed):
         if cooperative_change.awaited_by(draft, container) is None:
             yield f"processor {container.processor_id} lets go as nothing else is waited for"
 

@@ -7,7 +7,7 @@ import sys
 
 SECTIONS: dict[str, dict[str, str]] = {
     "coordinator": {"model": "model", "bootstrap": "bootstrap", "http": "http"},
-    "allocator": {"placement": "placement", "keeper": "keeper", "adoption": "adoption"},
+    "allocator": {name: name for name in ("placement", "mixed", "keeper", "adoption")},
     "commit": dict.fromkeys(("hot", "distinct", "modes"), "runs"),
     "latency": {"visible": "runs"},
     "throughput": dict.fromkeys(("output", "count", "front"), "runs"),
@@ -52,6 +52,8 @@ benchmarks and their sections:
   allocator
     placement  10,000 containers with a standby each placed on 1,000 hosts that are simulated, then
                1,000 failures, then the loss of 100 hosts; each event with the check of its step
+    mixed      10,000 mixed containers of 10 tasks, each with a standby, on 1,000 such hosts: they
+               start, get standbys, and lose 100 hosts; the JobModels and their records are real
     keeper     1,000 launchers that renew their leases once a second: CPU of the keeper's server
     adoption   SIGKILL of the driver under 1,000 simulated launchers: how soon its successor has
                adopted all, and what restarts (starts a Kafka on loopback; no YARN)

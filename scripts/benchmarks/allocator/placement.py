@@ -74,8 +74,8 @@ class _Launcher:
 class Cluster:
     """The allocator's state, all launchers, and the events that stand in line."""
 
-    def __init__(self, hosts: list[Host]) -> None:
-        self.state: AllocatorState = initial_state(SETTINGS)
+    def __init__(self, hosts: list[Host], settings: AllocatorSettings = SETTINGS) -> None:
+        self.state: AllocatorState = initial_state(settings)
         self.hosts = hosts
         self.launchers: dict[ResourceId, _Launcher] = {}
         self.line: deque[Event] = deque()
@@ -169,7 +169,8 @@ def _model(actives: int, standbys_each: int) -> JobModelPublished:
     return JobModelPublished(1, processors, standbys=standbys)
 
 
-def _quantiles(seconds: list[float]) -> dict[str, float]:
+def quantiles(seconds: list[float]) -> dict[str, float]:
+    """Return the number of events, and their times in ms."""
     ordered = sorted(seconds)
     return {
         "events": len(ordered),
@@ -186,28 +187,28 @@ def measured(actives: int, standbys_each: int, hosts: int, lost: int) -> dict[st
     cluster = Cluster(names)
     began = cluster.feed(_model(actives, standbys_each)) + cluster.feed(HostsObserved(tuple(names)))
     cluster.run()
-    placing = _quantiles(cluster.seconds)
+    placing = quantiles(cluster.seconds)
     found: dict[str, object] = {"running": cluster.running, "first_s": began, "placing": placing}
     check(cluster.state)
 
     cluster.seconds.clear()
     cluster.line += [x.poll() for x in cluster.launchers.values()]
     cluster.run()
-    found["check_ins"] = _quantiles(cluster.seconds)
+    found["check_ins"] = quantiles(cluster.seconds)
 
     cluster.seconds.clear()
     for resource_id in list(cluster.launchers)[:: max(1, len(cluster.launchers) // _FAILURES)]:
         cluster.end(resource_id, StopCause.FAILED)
     cluster.run()
-    found["failures"] = _quantiles(cluster.seconds)
+    found["failures"] = quantiles(cluster.seconds)
 
     cluster.seconds.clear()
     stated = cluster.lose(frozenset(names[:: hosts // lost][:lost]))
     decided = [cluster.feed(event) for event in stated]
     observed = cluster.feed(HostsObserved(tuple(cluster.hosts)))
-    found["loss"] = _quantiles(decided) | {"observed_s": observed, "containers": len(stated)}
+    found["loss"] = quantiles(decided) | {"observed_s": observed, "containers": len(stated)}
     cluster.run()
-    found["recovery"] = _quantiles(cluster.seconds)
+    found["recovery"] = quantiles(cluster.seconds)
     found["running_again"] = cluster.running
     check(cluster.state)
     found["peak_mb"] = peak_mb()

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from homeport.appmaster.allocation.cooperative_change import due
+from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import Preparation
 from homeport.appmaster.allocation.protocol.events import (
@@ -223,3 +225,20 @@ def test_a_gainer_does_not_wait_for_an_owner_that_does_not_run(running: Machine)
     lists = {"0": (inc("0", 1), inc("1", 1)), "1": (inc("1", 1),)}
     taken = change(2, {"0": "a", "1": "b"}, {"0": (1, 2), "1": (1, 2)}, lists, gainers="0")
     assert stops("r0", "0", 1, keeps=True)[0] in running.feed(taken)
+
+
+def test_only_what_changed_rows_concern_is_looked_at(running: Machine) -> None:
+    """A change of thousands of containers is thousands of steps: none may look at all of them."""
+    running.feed(GROWN)
+    draft, before = Draft(running.state, ""), running.state.containers
+    zero, one = (ProcessorId(name) for name in "01")
+    assert [c.processor_id for c in due(draft, before, None)] == [zero]
+    assert [c.processor_id for c in due(draft, before, {zero})] == [zero]
+    assert [c.processor_id for c in due(draft, before, {TWO})] == [zero]
+    assert due(draft, before, {one}) == []
+    assert due(draft, before, {ProcessorId("gone")}) == []
+    taken_back = replace(draft.containers[TWO], unfenced=())
+    draft.change(taken_back)
+    assert [c.processor_id for c in due(draft, before, draft.containers.changed)] == [zero]
+    del draft.containers[TWO]
+    assert [c.processor_id for c in due(draft, before, draft.containers.changed)] == [zero]
