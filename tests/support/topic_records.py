@@ -129,6 +129,16 @@ def alter(
 
     def shows_them() -> bool:
         found = admin.describe_configs([asked])[asked].result(_POLL_S)
-        return all(found[key].value == value for key, value in wanted.items())
+        return all(
+            _as_number(found[key].value) == _as_number(value) for key, value in wanted.items()
+        )
 
     until(shows_them, lambda: wanted)
+
+
+def _as_number(value: str | None) -> float | str | None:
+    """A broker describes the ratio "0" as "0.0"."""
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return value
