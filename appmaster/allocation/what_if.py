@@ -28,6 +28,7 @@ from homeport.appmaster.allocation.protocol import events
 from homeport.appmaster.allocation.protocol.events import Timer, TimerKind
 from homeport.appmaster.allocation.protocol.instructions import (
     CancelRequest,
+    FailTasksOver,
     RequestResource,
     WriteFailover,
     WritePlacementResponse,
@@ -67,6 +68,7 @@ def what_if(
         hosts=tuple(sorted(lost)),
         containers=fates,
         unplaced=tuple(f.processor_id for f in fates if not f.is_placed),
+        tasks_moved={processor_id: {} for processor_id in sorted(future.given_up)},
         notes=tuple(map(str, dict.fromkeys(notes))),
         shortage=None if lacking is None else lacking.says,
         suspects_itself=any(r.kind is ReasonKind.FAULT_HERE for r in future.reasons),
@@ -109,6 +111,8 @@ class _Future:
         """{active: the standby whose place it takes}"""
         self.answers: dict[str, WritePlacementResponse] = {}
         """{command: the last answer}"""
+        self.given_up: set[ProcessorId] = set()
+        """Mixed containers whose tasks go to others."""
         self._lost = lost
         self._reports = reports
         self._room = {r.host: _room(state.settings, r) for r in reports}
@@ -145,6 +149,8 @@ class _Future:
                 self._asked[instruction.request_id] = instruction.host
             elif isinstance(instruction, CancelRequest):
                 self._asked.pop(instruction.request_id, None)
+            elif isinstance(instruction, FailTasksOver):
+                self.given_up.add(instruction.processor_id)
         return bool(decision.reasons or decision.records or decision.instructions)
 
     def lose(self) -> None:

@@ -55,6 +55,7 @@ from homeport.appmaster.driver.rollouts.am_environment import AmEnvironment
 from homeport.appmaster.driver.rollouts.rollout import Surroundings
 from homeport.appmaster.driver.rollouts.rollouts import Rollouts
 from homeport.appmaster.job_model.live_job_coordinator import LiveJobCoordinator
+from homeport.appmaster.job_model.mixed_roles import places_of
 from homeport.appmaster.job_model.model_change import ModelChange
 from homeport.appmaster.job_model.reading_ahead import Lags
 from homeport.appmaster.lease.fencing import Fencing
@@ -482,9 +483,7 @@ class Driver:
     @property
     def places(self) -> Places:
         """Where containers run, or hold a launcher."""
-        hosts = ((c, self._state.host_of(c)) for c in self._state.containers)
-        held = {c.processor_id: h for c, h in hosts if h and not (c.is_retired or c.is_temporary)}
-        return Places(held, self._state.racks)
+        return places_of(self._state)
 
     @property
     def lags(self) -> Lags:

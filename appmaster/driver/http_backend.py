@@ -30,6 +30,7 @@ from homeport.appmaster.allocation.what_if import known_hosts, what_if
 from homeport.appmaster.cluster_resource_manager import ClusterResourceManager
 from homeport.appmaster.driver.driver import Driver
 from homeport.appmaster.driver.polling import Hurry, is_overdue, poll_interval_ms
+from homeport.appmaster.job_model.mixed_roles import places_of, with_tasks
 from homeport.appmaster.lease.launcher_table import LauncherEntry
 from homeport.appmaster.upgrade.sources import next_package
 from homeport.config.errors import UnavailableError, WireError
@@ -289,7 +290,9 @@ class DriverDecisions:
             raise UnavailableError("another what-if is being computed; ask again")
         async with self._asking:
             reports = self._driver.cluster.hosts
-            return await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
+            model = self._job_models.model
+            found = await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
+            return await asyncio.to_thread(with_tasks, found, model, places_of(state))
 
     async def written(self) -> Mapping[str, CoordinatorStreamMessage]:
         """Return {key of the configuration: its newest record} in the coordinator stream.

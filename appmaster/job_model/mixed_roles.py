@@ -7,10 +7,15 @@ after the other, and each deal is a version of the JobModel.
 
 from dataclasses import dataclass, replace
 
-from homeport.job_coordinator.grouper.mixed_failover import Failover
+import msgspec
+
+from homeport.appmaster.allocation.job_state.state import AllocatorState
+from homeport.job_coordinator.grouper.mixed_failover import Failover, failed_over
 from homeport.job_coordinator.grouper.mixed_standbys import Places
 from homeport.job_coordinator.model.ids import ProcessorId
+from homeport.job_coordinator.model.job_model import JobModel
 from homeport.job_coordinator.standalone.standby_view import after
+from homeport.job_coordinator.status.outlook import ShownOutlook
 from homeport.job_coordinator.status.shape import ShownTakenOver
 
 QUIET_S = 1.0
@@ -68,6 +73,28 @@ class Quiet:
     def done(self, places: Places) -> None:
         """Note that the version for these places is in force."""
         self._done = places
+
+
+def places_of(state: AllocatorState) -> Places:
+    """Return where containers of the JobModel run, or hold a launcher."""
+    hosts = ((c, state.host_of(c)) for c in state.containers)
+    held = {c.processor_id: h for c, h in hosts if h and not (c.is_retired or c.is_temporary)}
+    return Places(held, state.racks)
+
+
+def with_tasks(outlook: ShownOutlook, model: JobModel, places: Places) -> ShownOutlook:
+    """Return the outlook with where the tasks of mixed containers go that cannot go home."""
+    if not outlook.tasks_moved:
+        return outlook
+    left = {p: h for p, h in places.hosts.items() if h not in outlook.hosts}
+    found = failed_over(model, outlook.tasks_moved, replace(places, hosts=left))
+    moved: dict[ProcessorId, dict[ProcessorId, int]] = {p: {} for p in outlook.tasks_moved}
+    before = model.owners
+    for task, after in sorted(found.model.owners.items()):
+        if after != before[task]:
+            counts = moved[before[task]]
+            counts[after] = counts.get(after, 0) + 1
+    return msgspec.structs.replace(outlook, tasks_moved=moved, unbacked=found.unbacked)
 
 
 class MixedRoles:

@@ -102,7 +102,7 @@ def publish(
         is_by_itself: as the event has it.
     """
     version = version_of(model, stream)
-    is_new = not is_in_force(model, stream)
+    is_new = version != EpochManager(stream).read_job_model_version()
     after, is_mixed = _tasks_of(model), StandbyConfig.of(model.config).is_mixed
     before = _tasks_before(stream, in_force) if is_new else after
     change = TaskChange(before, after, Owners.read(stream), is_new, restart_all, is_mixed)

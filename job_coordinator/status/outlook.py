@@ -33,8 +33,12 @@ class ShownOutlook(msgspec.Struct, frozen=True, kw_only=True):
         tuple[ShownFate, ...], about("each container that would not stay as it is")
     ]
     unplaced: Annotated[tuple[ProcessorId, ...], about("those without a place")]
+    tasks_moved: Annotated[
+        dict[ProcessorId, dict[ProcessorId, int]], about("{mixed container: {other one: tasks}}")
+    ] = {}
+    unbacked: Annotated[int, about("of these without standby")] = 0
     notes: Annotated[tuple[str, ...], about("what else follows, in sentences")]
     shortage: Annotated[str | None, about("what is short then")]
-    suspects_itself: Annotated[bool, about("whether the driver would take the fault for its own")]
+    suspects_itself: Annotated[bool, about("whether the driver would suspect itself")]
     job: Annotated[str, about("the state of the job then")]
     is_settled: Annotated[bool, about("whether it was looked to the end")]

@@ -276,6 +276,22 @@ def _rolling_restart(rolling: ShownRollout | None) -> Iterator[str]:
     yield f"rolling restart with a changed configuration{back}; with it: {names}{waits}"
 
 
+def kept_standbys(container: ShownContainer) -> str | None:
+    """Return how far the standbys are that a container keeps; None: it keeps none."""
+    lags = [standby.lag for standby in container.standbys]
+    if not lags:
+        return None
+    behind = [lag for lag in lags if lag]
+    unknown = lags.count(None)
+    facts = []
+    if behind:
+        facts.append(f"{len(behind)} behind, the furthest by {max(behind)} records")
+    if unknown:
+        facts.append(f"{unknown} not read yet")
+    count = "1 standby" if len(lags) == 1 else f"{len(lags)} standbys"
+    return f"keeps {count}: {', '.join(facts) or 'all caught up'}"
+
+
 def listed(names: Sequence[str]) -> str:
     """Return the first twenty names, and how many more there are."""
     more = f" and {len(names) - _IDS_SHOWN} more" if len(names) > _IDS_SHOWN else ""

@@ -14,7 +14,7 @@ from homeport.job_coordinator.coordinator_stream.message import CoordinatorStrea
 from homeport.job_coordinator.status.container_report import ContainerReport
 from homeport.job_coordinator.status.own_metrics import summary
 from homeport.job_coordinator.status.shape import ShownContainer, ShownStatus
-from homeport.job_coordinator.ui.first_screen import first_screen, seconds_left
+from homeport.job_coordinator.ui.first_screen import first_screen, kept_standbys, seconds_left
 from homeport.job_coordinator.ui.plots import Plots
 
 _MOST_HOSTS: Final = 12
@@ -91,6 +91,7 @@ def _container(container: ShownContainer, plots: Plots) -> dict[str, Any]:
         "log": f"container-{name}-{epoch}.log" if container.resource and epoch else None,
         "log_url": container.log_url,
         "leads": container.is_leader,
+        "keeps": kept_standbys(container),
     }
 
 

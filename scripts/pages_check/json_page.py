@@ -14,13 +14,13 @@ _HEAD = """\
 
 # Output for scripts
 
-Each command of `homeport` that reads has `--json`. Its answer is on standard output; where it comes
-from, and warnings, are on standard error. An error is one line there, and exit code 1. `homeport
-json-schema COMMAND` prints the JSON Schema of an answer, with further fields.
+Each command of `homeport` that reads has `--json`. Its answer is on standard output; its origin,
+warnings and errors, of one line each, are on standard error. `homeport json-schema COMMAND` prints
+the JSON Schema of an answer, with further fields.
 
 Fields may be added; none goes, or gets another type or meaning. `x[]` is each element of the array
-`x`, `{}` each value of an object whose names are data; `?` marks what may be missing. A running job
-answers in the version that it runs. `config get KEY` prints one text, `local logs` an array of
+`x`, `{}` each value of an object with free names; `?` marks what may be missing. A running job
+answers in its own version. `config get KEY` prints one text, `local logs` an array of
 paths, `metrics-targets` what Prometheus reads, without `--json`.
 """
 

@@ -185,6 +185,8 @@ def outlook(answer: ShownOutlook, *, with_reasons: bool) -> Iterator[str]:
         yield f"  {_fate(fate)}"
         if with_reasons:
             yield from (f"      {sentence}" for sentence in fate.why)
+    if answer.tasks_moved:
+        yield from _tasks_moved(answer)
     if answer.unplaced or with_reasons:
         yield from answer.notes
     if answer.suspects_itself:
@@ -200,6 +202,16 @@ def outlook(answer: ShownOutlook, *, with_reasons: bool) -> Iterator[str]:
         yield f"the job would be {answer.job}"
     if not answer.is_settled:
         yield "it was not looked any further: that much would happen"
+
+
+def _tasks_moved(answer: ShownOutlook) -> Iterator[str]:
+    total = 0
+    for lost, counts in answer.tasks_moved.items():
+        total += sum(counts.values())
+        to = ", ".join(f"{count} to {processor_id}" for processor_id, count in counts.items())
+        yield f"tasks of {lost}: {to or 'they wait for it'}"
+    if total:
+        yield f"{total - answer.unbacked} of them start on a standby, {answer.unbacked} without one"
 
 
 def _fate(fate: ShownFate) -> str:

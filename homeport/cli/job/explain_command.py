@@ -15,7 +15,7 @@ from homeport.job_coordinator.model.ids import ProcessorId
 from homeport.job_coordinator.model.json_values import shown
 from homeport.job_coordinator.model.wire_form import about
 from homeport.job_coordinator.status.shape import ShownContainer, ShownRecovery, ShownStatus
-from homeport.job_coordinator.ui.first_screen import listed, waits
+from homeport.job_coordinator.ui.first_screen import kept_standbys, listed, waits
 from homeport.job_coordinator.ui.times import clock
 
 app = new_app()
@@ -67,6 +67,9 @@ def explanation(
     yield _head(container)
     yield f"  {_where(container)}"
     yield from (f"  waits: {wait}" for wait in waits(status, container))
+    keeps = kept_standbys(container)
+    if keeps is not None:
+        yield f"  it {keeps}"
     if container.is_leader:
         yield "  it leads the job: it computes and publishes its versions"
     if container.failures:

@@ -114,10 +114,10 @@ function showCard(container, known, standbys) {
 
 /** What changes from second to second is written in its place; the rest of the card stays. */
 function showNumbers(card, container) {
-  const { since_ms, lag, lag_s, lag_left_s, restore, is_there, leads } = container;
+  const { since_ms, lag, lag_s, lag_left_s, restore, is_there, leads, keeps } = container;
   if (since_ms) card.since.dataset.since = since_ms;
   else delete card.since.dataset.since;
-  const numbers = JSON.stringify([lag, lag_s, lag_left_s, restore, is_there, leads]);
+  const numbers = JSON.stringify([lag, lag_s, lag_left_s, restore, is_there, leads, keeps]);
   if (card.numbers === numbers) return;
   card.numbers = numbers;
   card.work.replaceChildren(...body(container));
@@ -127,8 +127,8 @@ function body(container) {
   if (container.restore) return [restoreBar(container.restore)];
   if (container.of !== null && container.is_there && container.lag !== null) return [lagBar(container)];
   const facts = [container.leads ? "leads the job" : "", container.lag === null || !container.is_there ? "" : `lag ${short(container.lag)}`];
-  const said = facts.filter(Boolean).join(" · ");
-  return said ? [el("p", { class: "card-fact" }, said)] : [];
+  const lines = [facts.filter(Boolean).join(" · "), container.keeps ?? ""];
+  return lines.filter(Boolean).map((line) => el("p", { class: "card-fact" }, line));
 }
 
 function pair(other, isStandby) {

@@ -399,3 +399,14 @@ def test_a_waiting_container_is_no_obstacle_for_others(machine_with: MachineWith
     found = stated(machine, report("a"), report("b"))
     assert found.hosts == {"a": "", "b": ""}
     assert [dict(w.obstacles) for w in found.processors] == [{}, {}]
+
+
+def test_mixed_containers_that_cannot_go_home_give_up_their_tasks(
+    machine_with: MachineWith,
+) -> None:
+    """They go on to another host; only the lost ones give up tasks."""
+    machine = machine_with(mixes_roles=True).at_home({"0": "a", "1": "b"}, "c")
+    found = lost(machine.state, "a")
+    assert found.tasks_moved == {ZERO: {}}
+    assert [(fate.processor_id, fate.host) for fate in found.containers] == [(ZERO, "c")]
+    assert lost(machine.state, "c").tasks_moved == {}

@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
-from homeport.appmaster.job_model.mixed_roles import QUIET_S, Due, MixedRoles
-from homeport.config.config import Config
-from homeport.job_coordinator.grouper.mixed_failover import Failover
-from homeport.job_coordinator.grouper.mixed_standbys import NOWHERE, Places
-from homeport.job_coordinator.model.ids import Host, ProcessorId
-from homeport.job_coordinator.model.job_model import JobModel
-from homeport.job_coordinator.status.shape import ShownTakenOver
+from dataclasses import replace
 
+from msgspec import structs
+
+from homeport.appmaster.allocation.job_state.state import (
+    AllocatorState,
+    ContainerPhase,
+    Containers,
+    ContainerState,
+    Resources,
+    ResourceState,
+)
+from homeport.appmaster.job_model.mixed_roles import QUIET_S, Due, MixedRoles, places_of, with_tasks
+from homeport.config.config import Config
+from homeport.config.system_stream import SystemStream
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.mixed_failover import Failover, failed_over
+from homeport.job_coordinator.grouper.mixed_standbys import NOWHERE, Places
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
+from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
+from homeport.job_coordinator.model.job_model import JobModel
+from homeport.job_coordinator.status.outlook import ShownOutlook
+from homeport.job_coordinator.status.shape import ShownTakenOver
+from tests.unit.appmaster.allocation.conftest import SETTINGS
+
+MIXED = {
+    "job.name": "j",
+    "job.default.system": "kafka",
+    "job.container.mixed-roles": "true",
+    "job.hotstandby.enabled": "true",
+    "job.hotstandby.replicationcount": "1",
+    "job.container.count": "3",
+    "task.class": "m:C",
+    "task.inputs": "kafka.in",
+    "systems.kafka.consumer.bootstrap.servers": "a:1",
+    "stores.s.factory": "rocksdb",
+    "stores.s.changelog": "kafka.c",
+    "stores.s.key.serde": "string",
+    "stores.s.msg.serde": "string",
+}
 P0, P1, P2 = (ProcessorId(str(n)) for n in range(3))
 NONE: frozenset[ProcessorId] = frozenset()
 
@@ -80,3 +112,48 @@ def test_what_is_lost_goes_at_once() -> None:
     again = roles.due(TWO, 5.0, 2)
     assert again is not None
     assert again.lost == {P2}
+
+
+def test_an_outlook_has_where_the_tasks_of_lost_containers_go() -> None:
+    """To the standbys that are left; the others are counted."""
+    places = at(p0="a", p1="b", p2="c")
+    model = calculate_job_model(
+        Config(MIXED),
+        {SystemStream("kafka", "in"): 6},
+        replace(NOTHING, processor_hosts=places.hosts),
+    )
+    dealt = failed_over(model, [], places).model
+    outlook = ShownOutlook(
+        hosts=(Host("a"),),
+        containers=(),
+        unplaced=(),
+        notes=(),
+        shortage=None,
+        suspects_itself=False,
+        job="active",
+        is_settled=True,
+    )
+    assert with_tasks(outlook, dealt, places) is outlook
+    lost = with_tasks(structs.replace(outlook, tasks_moved={P0: {}}), dealt, places)
+    assert (lost.tasks_moved, lost.unbacked) == ({P0: {P1: 1, P2: 1}}, 0)
+    both = structs.replace(outlook, hosts=(Host("a"), Host("b")), tasks_moved={P0: {}, P1: {}})
+    of_two = with_tasks(both, dealt, places)
+    assert of_two.tasks_moved == {P0: {P2: 2}, P1: {P2: 2}}
+    assert of_two.unbacked == failed_over(dealt, (P0, P1), at(p2="c")).unbacked > 0
+    everywhere = structs.replace(both, hosts=tuple(map(Host, "abc")))
+    assert with_tasks(everywhere, dealt, places).tasks_moved == {P0: {}, P1: {}}
+
+
+def test_places_are_those_of_containers_of_the_model() -> None:
+    """One without a launcher has none, nor has one that is retired."""
+    r0, r1 = (ResourceState(ResourceId(f"r{n}"), Host("ab"[n]), RequestId(n)) for n in range(2))
+    containers = (
+        ContainerState(P0, phase=ContainerPhase.RUNNING, resource_id=r0.resource_id),
+        ContainerState(P1, phase=ContainerPhase.STOPPING, resource_id=r1.resource_id),
+        ContainerState(P2),
+    )
+    containers = (containers[0], replace(containers[1], is_retired=True), containers[2])
+    state = AllocatorState(
+        SETTINGS, containers=Containers(containers), resources=Resources((r0, r1))
+    )
+    assert places_of(state).hosts == at(p0="a").hosts

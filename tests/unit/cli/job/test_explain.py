@@ -201,6 +201,12 @@ def test_explain_says_what_a_processor_waits_for(
     assert (waited or [""])[-1] == waits
 
 
+def test_what_a_mixed_container_keeps() -> None:
+    """Its standbys, and how far they are."""
+    found = _explained(_container(standbys=[{"name": "a", "lag": 4}]))
+    assert "  it keeps 1 standby: 1 behind, the furthest by 4 records" in found
+
+
 def test_an_unknown_processor_gives_one_line() -> None:
     """It names those that there are, or the first of them."""
     known = status_of({"containers": [{"processor_id": str(n)} for n in range(25)]})
@@ -255,6 +261,23 @@ def test_which_container_takes_over_where() -> None:
         "  0 (active): nm1 -> nm2, in the place of its standby 0-0",
         "  0-0 (standby of 0): nm2 -> nm3, restarted",
         "  9 (active): gone from nm1",
+        "all can be placed",
+    ]
+
+
+def test_where_the_tasks_of_mixed_containers_go() -> None:
+    """To those with their standbys, in the running processes."""
+    moved = {"0": {"1": 2, "2": 3}, "3": {"1": 1}}
+    assert outlook(_fate(), tasks_moved=moved, unbacked=1) == [
+        "if nm1 were lost now: 1 of the job's containers would be affected",
+        "  0 (active): nm1 -> nm2, restarted",
+        "tasks of 0: 2 to 1, 3 to 2",
+        "tasks of 3: 1 to 1",
+        "5 of them start on a standby, 1 without one",
+        "all can be placed",
+    ]
+    assert outlook(_fate(), tasks_moved={"0": {}})[2:] == [
+        "tasks of 0: they wait for it",
         "all can be placed",
     ]
 

@@ -14,6 +14,7 @@ from homeport.job_coordinator.ui.first_screen import (
     CAUSES_IN_WORDS,
     FirstScreen,
     first_screen,
+    kept_standbys,
     seconds_left,
 )
 
@@ -273,3 +274,22 @@ def test_time_left_is_known_where_each_restore_has_a_rate() -> None:
 def test_each_cause_of_an_end_has_words(cause: StopCause) -> None:
     """A reader never meets the bare name of a cause."""
     assert cause.value in CAUSES_IN_WORDS
+
+
+@pytest.mark.parametrize(
+    ("lags", "sentence"),
+    [
+        ((), None),
+        ((0,), "keeps 1 standby: all caught up"),
+        ((0, 7, 300), "keeps 3 standbys: 2 behind, the furthest by 300 records"),
+        ((None, 0), "keeps 2 standbys: 1 not read yet"),
+        ((None, 9), "keeps 2 standbys: 1 behind, the furthest by 9 records, 1 not read yet"),
+    ],
+)
+def test_how_far_the_standbys_of_a_container_are(
+    lags: tuple[int | None, ...], sentence: str | None
+) -> None:
+    """Of a mixed container, and of a standalone processor."""
+    kept = [{"name": f"s{n}", "lag": lag} for n, lag in enumerate(lags)]
+    status = status_of({"containers": [container("0", standbys=kept)]})
+    assert kept_standbys(status.containers[0]) == sentence
