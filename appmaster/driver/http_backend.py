@@ -290,7 +290,7 @@ class DriverDecisions:
             raise UnavailableError("another what-if is being computed; ask again")
         async with self._asking:
             reports = self._driver.cluster.hosts
-            model = self._job_models.model
+            model = self._driver.live.job_models.model
             found = await asyncio.to_thread(what_if, state, frozenset(hosts), reports)
             return await asyncio.to_thread(with_tasks, found, model, places_of(state))
 

@@ -362,6 +362,7 @@ class LiveJobCoordinator:
             if due.lost:
                 self._history.event(
                     "tasks-taken-over",
+                    version=self.job_models.version,
                     processors=sorted(due.lost),
                     lost=found.lost,
                     unbacked=found.unbacked,

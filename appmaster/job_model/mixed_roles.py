@@ -90,10 +90,10 @@ def with_tasks(outlook: ShownOutlook, model: JobModel, places: Places) -> ShownO
     found = failed_over(model, outlook.tasks_moved, replace(places, hosts=left))
     moved: dict[ProcessorId, dict[ProcessorId, int]] = {p: {} for p in outlook.tasks_moved}
     before = model.owners
-    for task, after in sorted(found.model.owners.items()):
-        if after != before[task]:
+    for task, owner in sorted(found.model.owners.items()):
+        if owner != before[task]:
             counts = moved[before[task]]
-            counts[after] = counts.get(after, 0) + 1
+            counts[owner] = counts.get(owner, 0) + 1
     return msgspec.structs.replace(outlook, tasks_moved=moved, unbacked=found.unbacked)
 
 

@@ -123,3 +123,27 @@ def containers_have_their_tasks(run: Run) -> Iterator[str]:
                 f"{incarnation} has the tasks {has}, and version {version} of the JobModel gives "
                 f"it {wanted}"
             )
+
+
+def failovers_move_lost_tasks_alone(run: Run) -> Iterator[str]:
+    """Check that a version that follows from a loss takes tasks from lost containers alone.
+
+    Of mixed containers on YARN: the lost ones are left without tasks, and each other one works on
+    with its own (STANDBY, part 4).
+    """
+    changes = {e.fields.get("version"): e for e in run.job.events if e.name == "model-change"}
+    for event in run.job.events:
+        lost = event.fields.get("processors")
+        change = changes.get(event.fields.get("version"))
+        if event.name != "tasks-taken-over" or not isinstance(lost, list) or change is None:
+            continue
+        version = event.fields.get("version")
+        for processor_id, tasks in sorted(_changed(change).items()):
+            before, after = (set(tasks.get(when) or {}) for when in ("before", "after"))
+            if processor_id in lost and after:
+                yield f"version {version}: lost container {processor_id} has {sorted(after)}"
+            elif processor_id not in lost and before - after:
+                yield (
+                    f"version {version}: container {processor_id} loses {sorted(before - after)}, "
+                    f"and lost are {lost} ({event.place})"
+                )

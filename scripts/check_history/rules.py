@@ -14,6 +14,7 @@ from itertools import combinations, pairwise
 from .model_rules import (
     changes_stop_whom_they_change,
     containers_have_their_tasks,
+    failovers_move_lost_tasks_alone,
     owners_have_stopped,
 )
 from .offset_rules import offsets_go_on
@@ -269,6 +270,11 @@ RULES = (
         _ONLY_EVENTS,
     ),
     Rule("containers have the tasks of their JobModel", containers_have_their_tasks, _ONLY_EVENTS),
+    Rule(
+        "a failover of mixed containers moves only lost tasks",
+        failovers_move_lost_tasks_alone,
+        _ONLY_EVENTS,
+    ),
     Rule("the phases of a recovery are the whole", recoveries_are_whole, _ONLY_EVENTS),
     Rule("Invariant 1: active and standby on different hosts", active_and_standby_apart),
     Rule("Invariant 2: a standby stops before its active starts there", standby_stops_first),

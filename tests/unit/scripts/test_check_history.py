@@ -423,6 +423,36 @@ def test_a_container_with_the_tasks_of_another_version_is_found(history: History
 
 
 @pytest.mark.parametrize(
+    ("lost", "tasks", "is_sound"),
+    [
+        (["2"], {"2": ([TASK], []), "3": (["P"], ["P", TASK])}, True),
+        (["2"], {"2": ([TASK], None), "3": (["P"], ["P", TASK])}, True),
+        (["2"], {"2": ([TASK], [TASK])}, False),
+        (["2"], {"2": ([TASK], []), "3": (["P"], [TASK]), "4": ([], ["P"])}, False),
+        (None, {"2": ([TASK], [TASK])}, True),
+    ],
+)
+def test_a_failover_of_mixed_containers_moves_only_lost_tasks(
+    history: History,
+    lost: list[str] | None,
+    tasks: dict[str, tuple[list[str], list[str] | None]],
+    *,
+    is_sound: bool,
+) -> None:
+    """A container that is there keeps its tasks; standalone processors report no lost ones."""
+    shown = {
+        p: {"before": {t: [0, []] for t in had}, "after": has and {t: [0, []] for t in has}}
+        for p, (had, has) in tasks.items()
+    }
+    fields: dict[str, Any] = {"version": 9, "restarts_all": False, "changed": shown}
+    history.event(640, "driver", "model-change", ("0", 1), pid=1, **fields)
+    history.event(641, "driver", "tasks-taken-over", ("0", 1), pid=1, version=9, processors=lost)
+    history.event(642, "driver", "tasks-taken-over", ("0", 1), pid=1, version=8, processors=["3"])
+    rule = "a failover of mixed containers moves only lost tasks"
+    assert history.broken() == ([] if is_sound else [rule])
+
+
+@pytest.mark.parametrize(
     ("at", "stated", "is_sound"),
     [
         (600, WHOLE, True),
