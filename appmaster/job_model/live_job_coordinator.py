@@ -234,7 +234,8 @@ class LiveJobCoordinator:
             return
         if not is_known:
             before, now_s = self.job_models.model, time.monotonic()
-            self._ahead = ReadingAhead.of(before, model, places, job.lags, now_s)
+            begun = partial(ReadingAhead.of, before, model, places, job.lags, now_s)
+            self._ahead = await self._computed(begun)
             if self._ahead is not None and await self._reads_ahead(job):
                 return
         names = (
@@ -354,7 +355,7 @@ class LiveJobCoordinator:
             return
         before, after = self.job_models.model, found.model
         if self._ahead is not None:
-            after = self._ahead.over(after, due.places)
+            after = await self._computed(partial(self._ahead.over, after, due.places)) or after
         if after.containers != before.containers:
             await self._publish(job, after, due.why(found), is_by_itself=True)
         if after.containers == before.containers or self.job_models.model is after:
@@ -371,13 +372,16 @@ class LiveJobCoordinator:
     async def _reads_ahead(self, job: RunningJob) -> bool:
         """Publish what must be in force before tasks move; False: they may move now."""
         ahead, before, places = self._ahead, self.job_models.model, job.places
-        if ahead is None or ahead.is_over(before, places, job.lags, time.monotonic()):
+        if ahead is None:
             return False
-        after = ahead.version(before, places, time.monotonic())
+        now_s = time.monotonic()
+        if await self._computed(partial(ahead.is_over, before, places, job.lags, now_s)):
+            return False
+        after = await self._computed(partial(ahead.version, before, places, now_s))
         if after is not None:
             await self._publish(job, after, ahead.why, is_by_itself=True)
             if self.job_models.model is after:
-                ahead.done(places)
+                ahead.done(after, places)
         return True
 
     async def _forget_ahead(self, job: RunningJob) -> None:

@@ -38,6 +38,7 @@ class ReadingAhead:
         """{task that is waited for: what is left to read}, at the last look; None: not known."""
         self._least: tuple[int, int] | None = None
         self._quiet = Quiet()
+        self._made: JobModel | None = None
 
     @classmethod
     def of(
@@ -67,15 +68,18 @@ class ReadingAhead:
         Further ones wait until the containers stay where they are, or all that gain have a host.
         """
         is_first = self._quiet.is_first
-        self._quiet.look(places, now_s)
+        is_news = self._quiet.look(places, now_s)
+        if model is self._made and not is_news:
+            return None
         is_complete = all(p in places.hosts for p in self.goal.to.values())
         if not (is_first or is_complete or self._quiet.is_over(now_s)):
             return None
         after = self.over(model, places)
         return None if after.containers == model.containers else after
 
-    def done(self, places: Places) -> None:
+    def done(self, version: JobModel, places: Places) -> None:
         """Note that the version for these places is in force."""
+        self._made = version
         self._quiet.done(places)
 
     def over(self, model: JobModel, places: Places) -> JobModel:

@@ -9,15 +9,14 @@ A container without a host gets no standby: its host may become one that has the
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Self
 
 from homeport.config.settings.sections import JobConfig, StandbyConfig
 from homeport.job_coordinator.grouper.mixed_standbys import Places
-from homeport.job_coordinator.grouper.previous_assignment import assigned_by
-from homeport.job_coordinator.grouper.standby_models import standby_task
+from homeport.job_coordinator.grouper.standby_models import standby_name, standby_task
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, TaskMode, TaskModel
 
@@ -47,16 +46,15 @@ class Goal:
 def with_read_ahead(model: JobModel, goal: Goal, places: Places) -> JobModel:
     """Return the model with standbys of the tasks that move, and without those of earlier goals."""
     replicas, active = StandbyConfig.of(model.config).replication_count, model.active_tasks()
-    lasting = {standby_task(t, n).task_name for t in active.values() for n in range(replicas)}
     tasks = {
-        p: {n: t for n, t in c.tasks.items() if t.task_mode is TaskMode.ACTIVE or n in lasting}
+        p: {n: t for n, t in c.tasks.items() if _lasts(t, replicas)}
         for p, c in model.containers.items()
     }
     there = {p: own for p, own in tasks.items() if own or p in goal.containers}
     there.update((p, {}) for p in goal.containers - there.keys())
-    holders = _holders(JobModel(model.config, _containers(there)), places)
+    kept = _kept(there, goal)
     for task, to in goal.to.items():
-        if task not in active or not _may_read(places.hosts.get(to), holders[task]):
+        if task not in active or not _may_read(to, kept[task], places):
             continue
         standby = standby_task(active[task], replicas)
         if standby.task_name not in active:
@@ -74,17 +72,15 @@ def left_to_read(
 
     Shapes: ``lags`` {standby: records that it lacks, by the last report}.
     """
-    assigned, holders = assigned_by(model), _holders(model, places)
+    kept = _kept({p: c.tasks for p, c in model.containers.items()}, goal)
     found: dict[TaskName, int | None] = {}
     for task, to in goal.to.items():
         owner = model.owners.get(task, to)
         if owner == to or owner not in places.hosts:
             continue
-        kept = [n for n, p in assigned.standbys.get(task, {}).items() if p == to]
-        host = places.hosts.get(to)
-        if kept:
-            found[task] = lags.get(kept[0])
-        elif host is None or _may_read(host, holders[task]):
+        if to in kept[task]:
+            found[task] = lags.get(kept[task][to])
+        elif to not in places.hosts or _may_read(to, kept[task], places):
             found[task] = None
     return found
 
@@ -95,18 +91,28 @@ def files_on(host: Host | None, model: JobModel, places: Places) -> frozenset[Ta
     return frozenset(task.state_of for container in own for task in container.tasks.values())
 
 
-def _may_read(host: Host | None, holders: AbstractSet[Host]) -> bool:
-    return host is not None and host not in holders
+def _may_read(at: ProcessorId, kept: Iterable[ProcessorId], places: Places) -> bool:
+    host = places.hosts.get(at)
+    return host is not None and all(places.hosts.get(p) != host for p in kept)
 
 
-def _holders(model: JobModel, places: Places) -> defaultdict[TaskName, set[Host]]:
-    """Return {task: the hosts that have its files}."""
-    found: defaultdict[TaskName, set[Host]] = defaultdict(set)
-    for processor_id, container in model.containers.items():
-        host = places.hosts.get(processor_id)
-        if host is not None:
-            for task in container.tasks.values():
-                found[task.state_of].add(host)
+def _lasts(task: TaskModel, replicas: int) -> bool:
+    """Return whether the task is no standby that reads ahead."""
+    if task.task_mode is TaskMode.ACTIVE:
+        return True
+    return any(task.task_name == standby_name(task.state_of, n) for n in range(replicas))
+
+
+def _kept(
+    tasks: Mapping[ProcessorId, Mapping[TaskName, TaskModel]], goal: Goal
+) -> defaultdict[TaskName, dict[ProcessorId, TaskName]]:
+    """Return {task that moves: {each container that has its files: under which name}}."""
+    found: defaultdict[TaskName, dict[ProcessorId, TaskName]] = defaultdict(dict)
+    for processor_id, own in tasks.items():
+        for name, task in own.items():
+            state_of = task.active_task or name
+            if state_of in goal.to:
+                found[state_of][processor_id] = name
     return found
 
 

@@ -65,10 +65,15 @@ def temporary_standby(active: ContainerModel, without: Collection[TaskName] = ()
     return _standby(active, _TEMPORARY, without)
 
 
+def standby_name(active: TaskName, replica: int | str) -> TaskName:
+    """Return the name of the task's replica with this number, from 0."""
+    return TaskName(f"Standby-{active}-{replica}")
+
+
 def standby_task(active: TaskModel, replica: int | str) -> TaskModel:
     """Return the replica of the task with this number, from 0."""
     return TaskModel(
-        TaskName(f"Standby-{active.task_name}-{replica}"),
+        standby_name(active.task_name, replica),
         active.system_stream_partitions,
         active.changelog_partition,
         TaskMode.STANDBY,

@@ -136,7 +136,7 @@ def looked(world: World) -> World:
     )
     if max(copies.values()) > 1:
         raise BadWorldError("a host has two copies of a task")
-    ahead.done(world.places)
+    ahead.done(version, world.places)
     return replace(world, model=version, ahead=ahead)
 
 
@@ -225,7 +225,7 @@ def wait_for_ever(patch: Patch) -> None:
 
 def read_beside_the_files(patch: Patch) -> None:
     """The host of a replica gets a second one."""
-    patch.setattr(read_ahead, "_may_read", lambda host, _: host is not None)
+    patch.setattr(read_ahead, "_may_read", lambda at, _, places: at in places.hosts)
 
 
 def begin_with_the_move(patch: Patch) -> None:

@@ -74,7 +74,7 @@ def test_the_new_containers_come_first_then_what_they_read_then_the_tasks() -> N
     assert first.config == TWO
     assert {p: len(c.tasks) for p, c in first.containers.items()}[P2] == 0
     assert first.owners == BEFORE.owners
-    ahead.done(at("xy"))
+    ahead.done(first, at("xy"))
     assert not ahead.is_over(first, at("xy"), {}, 1.0)
     assert ahead.version(first, at("xy"), 1.0) is None, "nothing is new"
     second = ahead.version(first, at("xyz"), 1.1)
@@ -96,13 +96,13 @@ def test_what_further_hosts_bring_is_read_once_containers_stay_where_they_are() 
     ahead = begun(after=model_of(FOUR, at("xy"), BEFORE))
     first = ahead.version(BEFORE, at("xy"), 0.0)
     assert first is not None
-    ahead.done(at("xy"))
+    ahead.done(first, at("xy"))
     assert ahead.version(first, at("xyz"), 1.0) is None
     assert ahead.version(first, at("xyz"), 1.0 + QUIET_S / 2) is None
     later = ahead.version(first, at("xyz"), 1.0 + QUIET_S)
     assert later is not None
     assert set(ahead_of(later).values()) == {P2}
-    ahead.done(at("xyz"))
+    ahead.done(later, at("xyz"))
     complete = ahead.version(later, at("xyzw"), 2.1)
     assert complete is not None
     assert set(ahead_of(complete).values()) == {P2, P3}
