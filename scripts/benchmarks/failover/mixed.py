@@ -1,7 +1,8 @@
 """The loss of a host under mixed containers, until all of its tasks have output elsewhere.
 
-One of the nodes is full of the AM, and each of the two others has a container: all tasks of the
-lost one go to the other, whose process goes on.
+One of the nodes is full of the AM, two others have a container each: all tasks of the lost one go
+to the other, whose process goes on. The fourth is free for the lost container, as beside the other
+one it could have no standbys.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from benchmarks.report import Row, at_most, machine_rows, phased, spread
 from homeport.job_coordinator.clocks import boot_ms
 from homeport.local_cluster.cluster import LocalCluster
 
-_COUNT = 2
+_NODES, _COUNT = 4, 2
 _SIZE_MB = 10
 _BEYOND_S, _BEYOND_P90_S = 0.6, 1.0
 _MEMORY_PERCENT = 60
@@ -133,7 +134,7 @@ def _measured(runs: int) -> Iterator[Row]:
         f"{3 + runs * 2} minutes on two cores that have nothing else to do",
         flush=True,
     )
-    with cluster() as yarn:
+    with cluster(_NODES) as yarn:
         feeder = Feeder(yarn.bootstrap_servers)
         try:
             mixed_mb = 0

@@ -183,7 +183,7 @@ class Job:
             and all(c["phase"] == "running" and c["pid"] is not None for c in containers)
             and all((c["lag"] or 0) < CALM_LAG for c in containers)
             and all(c["lag"] is not None for c in containers if c["replica_of"] is not None)
-            and all(_is_warm(c) for c in containers if self._warmed[c["processor_id"]])
+            and all(_is_warm(c) for c in containers if self._warmed.get(c["processor_id"]))
             and set(self._nodes().values()) == {"RUNNING"}
             and not self._job.get("v1/status")["excluded_hosts"]
         )
