@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adjunct_planes import logs_of
 from am_attempts import job_of_attempt, kill_am
 from yarn_jobs import TASK, Job, alive, wait_for
 
@@ -111,6 +112,7 @@ def test_a_change_of_the_number_of_containers_ends_no_process(
 ) -> None:
     """2 to 3 to 2 while records come: processes stay, and each record counts once.
 
+    Each run but a process's first reads the coordinator stream on from where the one before stood.
     Then one does not return from its task's code: it is killed, and its tasks go on.
     """
     change = changing("rescaled")
@@ -122,6 +124,10 @@ def test_a_change_of_the_number_of_containers_ends_no_process(
     shrunk = change.arrives(2, change.set_count(2))
     assert shrunk == before
     job.counts_all()
+    logs = logs_of(job, [f"container-{processor}-*.log" for processor in before])
+    rests = [log.count(" rests\n") for log in logs]
+    assert [log.count("the coordinator stream is read on") for log in logs] == rests
+    assert sum(rests) >= 2  # one to grow, one to shrink
 
     change.hold(before["0"])
     after = change.arrives(3, change.set_count(3))
