@@ -40,9 +40,7 @@ class Rescale(Story):
     def _to(self, count: int, *, kills: bool) -> None:
         model, before = self.job.get(""), self.containers()
         with self.job.writing_key(KEY, str(count)):
-            self.wait_for(
-                "the new JobModel", lambda: len(self.job.get("")["containers"]) == count, _POLL_S
-            )
+            self.wait_for("the new JobModel", lambda: self._is_dealt_to(count), _POLL_S)
             visible_s = time.time()
         if kills:
             self._kill_driver()
@@ -57,6 +55,11 @@ class Rescale(Story):
         lived = self._compare(active_tasks(model), active_tasks(self.job.get("")), before)
         if not kills:
             self.judge(f"to {count} containers: none that stays has a new process", held=lived)
+
+    def _is_dealt_to(self, count: int) -> bool:
+        """Return whether so many containers have tasks; a mixed one may read ahead first."""
+        tasks = active_tasks(self.job.get(""))
+        return len(tasks) == count and all(tasks.values())
 
     def _compare(self, old: Tasks, new: Tasks, before: Containers) -> bool:
         """Judge whose work began again; return whether the processes of all that stay lived on."""
