@@ -23,6 +23,7 @@ from homeport.job_coordinator.coordinator_stream.coordinator_stream import Coord
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.mixed_standbys import Places
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING, assigned_by
+from homeport.job_coordinator.grouper.read_ahead import Goal, with_read_ahead
 from homeport.job_coordinator.metadata.recorded_model import recorded_model
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager
 from homeport.job_coordinator.metadata.topics import InputTopicManager
@@ -447,6 +448,27 @@ def test_a_new_attempt_goes_on_with_the_model_of_the_failover(
     other = first_model(Submitted(found.config, found.config), mixed.stream)
     assert other.owners != found.owners
     assert {c for t, c in other.owners.items() if found.owners[t] != c} == {P2}
+
+
+def test_a_new_attempt_keeps_nothing_of_what_was_read_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the change is wanted no more: owners stay, and containers that came for it go."""
+    mixed = Mixed(tmp_path)
+    monkeypatch.setattr(next_model, "create_topics", lambda *_, **__: None)
+    monkeypatch.setattr(next_model, "counts_now", lambda *_: mixed.counts)
+    monkeypatch.setattr(
+        next_model,
+        "next_model",
+        lambda config, _, before, *__, **___: calculate_job_model(config, mixed.counts, before),
+    )
+    before, new = mixed.job_models.model, ProcessorId("3")
+    goal = Goal({next(iter(before.owners)): new}, frozenset({*before.containers, new}))
+    mixed.take(with_read_ahead(before, goal, Places({**HOSTS, new: Host("d")})))
+    assert new in recorded_model(mixed.stream, before.config).containers
+    found = first_model(Submitted(before.config, before.config), mixed.stream)
+    assert found.containers.keys() == before.containers.keys()
+    assert found.owners == before.owners
 
 
 def test_the_planner_knows_where_files_are(tmp_path: Path) -> None:
