@@ -6,6 +6,7 @@ Source: STANDBY, part 3: "all containers need to be over-sized"; part 4.
 """
 
 from homeport.config.declarations import all_keys as keys
+from homeport.config.number_text import counted
 from homeport.config.settings.memory_rule import STANDBY_ROCKSDB_PART
 from homeport.config.settings.sections import ClusterManagerConfig, StandbyConfig, TaskConfig
 from homeport.job_coordinator.model.job_model import JobModel
@@ -31,11 +32,12 @@ def neighbour_share(model: JobModel, containers_of_host: int = 1) -> str | None:
     memory_mb = ClusterManagerConfig.of(config).container_memory_mb
     rocksdb_mb = TaskConfig.of(config).memory.rocksdb_mb
     rocksdb_mb -= rocksdb_mb // STANDBY_ROCKSDB_PART
-    counted = "1 container is" if lost == 1 else f"{lost} containers are"
+    are_lost = "1 container is" if lost == 1 else f"{lost} containers are"
     return (
         f"{keys.CONTAINER_MEMORY_MB.name} = {memory_mb}: with mixed roles each of {containers} "
-        f"containers has {now} tasks and {kept} standbys, and, when {counted} lost with a host, "
-        f"about {then} tasks and {kept_then} standbys; RocksDB then has {rocksdb_mb // then} MB "
-        f"for each task instead of {rocksdb_mb // now}; {-(-memory_mb * then // now)} MB leave "
-        "each task what it has now"
+        f"containers has {counted(now, 'task')} and {counted(kept, 'standby')}, and, when "
+        f"{are_lost} lost with a host, about {counted(then, 'task')} and "
+        f"{counted(kept_then, 'standby')}; RocksDB then has {rocksdb_mb // then} MB for each task "
+        f"instead of {rocksdb_mb // now}; {-(-memory_mb * then // now)} MB leave each task what "
+        "it has now"
     )

@@ -46,6 +46,7 @@ def test_the_line_has_what_a_lost_host_gives_a_container_to_bear() -> None:
         (5, 50, 2, "1", ("2 containers are lost", "about 17 tasks and 17 standbys", "2720 MB")),
         (5, 50, 9, "1", ("4 containers are lost", "about 50 tasks and 0 standbys", "8000 MB")),
         (3, 7, 1, "2", ("has 3 tasks and 5 standbys", "about 4 tasks and 4 standbys", "2134 MB")),
+        (3, 3, 1, "1", ("has 1 task and 1 standby, and", "about 2 tasks and 2 standbys")),
         (2, 7, 1, "2", ("has 4 tasks and 4 standbys", "about 7 tasks and 0 standbys", "2800 MB")),
     ],
 )
