@@ -167,6 +167,16 @@ def test_a_new_stream_is_grouped_as_ever() -> None:
     }
 
 
+def test_a_new_stream_joins_only_tasks_that_were_there() -> None:
+    """Where each partition is a task, no task of before has a partition of the new stream."""
+    over = {**BY_SSP, "stores.s.changelog": "kafka.c"}
+    config = EXPANDED.merged(over)
+    group = GroupBySystemStreamPartition(config).group
+    before = {t: frozenset(own) for t, own in group([_ssp("a", 0), _ssp("a", 1)], IDS).items()}
+    grown = group([_ssp(stream, n) for stream in "ab" for n in range(2)], IDS)
+    assert _sets(expanded(config, grown, before)) == _sets(grown)
+
+
 def test_a_task_that_reads_everything_goes_on_reading_everything() -> None:
     """A partition that several tasks had has no owner to go back to."""
     over = {
