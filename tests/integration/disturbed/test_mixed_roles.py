@@ -122,6 +122,7 @@ def _lags(job: Job) -> list[int | None]:
     return own + [standby["lag"] for c in containers for standby in c["standbys"]]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("cluster")
 def test_a_job_changes_over_and_back_with_its_state(make_job: Callable[[str], Job]) -> None:
     """By two redeployments: the stores on the hosts serve both, and no key is counted wrong."""
@@ -143,6 +144,7 @@ def test_a_job_changes_over_and_back_with_its_state(make_job: Callable[[str], Jo
     job.end()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("cluster")
 def test_a_mixed_container_moves_warm_and_leaves_a_host(
     make_job: Callable[[str], Job], announce: Callable[[str], None]
