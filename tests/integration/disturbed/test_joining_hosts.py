@@ -55,6 +55,7 @@ def _comes_home(job: Job, processor: str, host: str) -> None:
         assert (after["resource"] == before["resource"]) == has_launcher
 
 
+@pytest.mark.long
 def test_a_host_that_joined_later_is_a_home_until_another_takes_its_place(
     cluster: LocalUnderTest, make_job: Callable[[str], Job]
 ) -> None:

@@ -84,6 +84,7 @@ def killed_after(job: StandaloneJob, count: int) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_a_job_is_deleted_although_the_command_is_killed_at_every_step(
     jobs: tuple[StandaloneJob, StandaloneJob], zookeeper: ZooKeeperServer
 ) -> None:

@@ -165,6 +165,7 @@ def killed_in_its_middle(job: StandaloneJob) -> None:
     stand.unlink()
 
 
+@pytest.mark.long
 def test_a_store_is_converted_although_the_command_is_killed(job: StandaloneJob) -> None:
     """Refused, converted, killed, finished: each value once; a restore and a standby have it."""
     deploy(job, "int")
