@@ -25,10 +25,14 @@ _READ_ON = re.compile(r"adjunct store (\w+)/(.+?) is (kept|new): its stream \S+ 
 
 @pytest.fixture
 def job(kafka: str, tmp_path: Path, zookeeper: ZooKeeperServer) -> Iterator[StandaloneJob]:
-    """Each task has one standby; sessions last 3 s."""
+    """Each task has one standby; sessions last 3 s.
+
+    All processors join the first version. Of a version for two of them the third one inherits
+    standbys that even sizes do not promote.
+    """
     more = {
         **on_zookeeper(zookeeper.connect),
-        "job.debounce.time.ms": "500",
+        "job.debounce.time.ms": "3000",
         "job.standbytasks.replication.factor": "2",
         "task.commit.ms": "500",
         "cluster-manager.jobcoordinator.url.host": "127.0.0.1",
