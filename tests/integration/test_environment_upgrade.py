@@ -173,6 +173,7 @@ def test_all_processes_of_a_job_change_their_environment_and_back(
     job.end()
 
 
+@pytest.mark.long
 def test_the_next_attempt_of_the_am_has_the_environment_of_an_archive(
     job: VersionedJob, second: Installation, tmp_path: Path
 ) -> None:

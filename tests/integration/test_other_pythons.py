@@ -24,7 +24,7 @@ print(import_skein(os.environ).__version__)
 """
 _CONTAINER = ("engine", "processing", "rocksdb", "serde", "spark", "test_callables.py")
 UNIT = ("appmaster/yarn", "job", *(f"container/{name}" for name in _CONTAINER))
-"""Unit tests that CI runs: of what meets user code, compiled packages, and Skein."""
+"""Unit tests of what meets user code, compiled packages, and Skein."""
 
 
 VERSIONS = [*others()] or ["none"]
@@ -56,7 +56,7 @@ def test_a_new_job_runs_on_yarn(
     run_by_its_readme(made(tmp_path, name), cluster, other.python.parent)
 
 
-@pytest.mark.parametrize("folders", [UNIT, long(("",))], ids=["processes", "all"])
+@pytest.mark.parametrize("folders", [long(UNIT), long(("",))], ids=["processes", "all"])
 def test_the_unit_tests_pass(other: Installation, folders: tuple[str, ...]) -> None:
     """Those of the tools of a clone are left out: setup.sh takes Python 3.11."""
     command = [str(other.python), "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider"]

@@ -132,6 +132,7 @@ def _pipeline(
     )
 
 
+@pytest.mark.long
 def test_a_plan_of_spark_lasts(installation: Installation, tmp_path: Path) -> None:
     """By the classes of the wheel, which are the same bytes whenever they are compiled.
 

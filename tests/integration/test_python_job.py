@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import python_job_of_all
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -34,6 +35,7 @@ def count(key: str, _value: bytes) -> None:
 _DECLARED = ("job.name", "systems.kafka.consumer.", "stores.", "task.", "yarn.package.path")
 
 
+@pytest.mark.long
 def test_a_job_moves_from_a_properties_file_to_a_python_file(
     make_job: Callable[[str], Job],
 ) -> None:

@@ -192,7 +192,7 @@ def reads_its_stream(job: Job) -> bool:
 # The isolation limit of "patient" holds however long this machine takes to start a broker.
 @pytest.mark.parametrize(
     ("name", "values"),
-    [("patient", {"job.coordinator.isolation.max.ms": "3600000"}), long("strict", {})],
+    [long("patient", {"job.coordinator.isolation.max.ms": "3600000"}), long("strict", {})],
     ids=["patient", "strict"],
 )
 def test_a_job_goes_on_after_a_minute_without_kafka(

@@ -185,6 +185,7 @@ def test_an_input_comes_with_the_next_start_and_goes(make_job: MakeJob) -> None:
     ran(job, "one")
 
 
+@pytest.mark.long
 def test_an_input_brings_tasks_where_changelogs_grow(make_job: MakeJob) -> None:
     """They count what the tasks before them do not read, and restore it after a SIGKILL.
 
