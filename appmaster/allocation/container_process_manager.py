@@ -146,6 +146,7 @@ def _conclude(draft: Draft) -> None:
     early_requests.settle(draft)  # an active that waits for its standby no more needs none
     if draft.phase is JobPhase.ACTIVE:
         allocator.place(draft)
+    cooperative_change.settle(draft)
     capacity.settle(draft)
     allocator.release_idle(draft)
     end_if_over(draft)

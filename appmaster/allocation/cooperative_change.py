@@ -41,17 +41,20 @@ _AT_HAND = LIVE | {ContainerPhase.FINISHED, ContainerPhase.STOPPED}
 
 
 def settle(draft: Draft) -> None:
-    """Let each overtaken container go on, or let go, as its successors require."""
+    """Let each overtaken container go on, or let go, as its successors require.
+
+    A step calls it before and after containers are placed: what lets go gives its place away, and
+    what is placed has a launcher that may prepare a process.
+    """
     if draft.phase is not JobPhase.ACTIVE:
         return
     begins = draft.before.phase is not JobPhase.ACTIVE
     changed = None if begins else draft.containers.changed
     for container in due(draft, draft.before.containers, changed):
-        following = successors(draft, container)
-        for successor in following:
+        for successor in successors(draft, container):
             if successor.phase is ContainerPhase.ASSIGNED:
                 _prepare(draft, successor)
-        awaited = _awaited(draft, container, following)
+        awaited = awaited_by(draft, container)
         if awaited is None:
             let_go(draft, container)
         elif _is_new(draft, container):
@@ -80,7 +83,10 @@ def due(
 
 
 def _is_new(draft: Draft, container: ContainerState) -> bool:
-    before = draft.before.containers.get(container.processor_id)
+    own = container.processor_id
+    if any(r.kind is ReasonKind.WORKS_ON and r.processor_id == own for r in draft.reasons):
+        return False
+    before = draft.before.containers.get(own)
     return before is None or not before.is_overtaken or before.phase is not container.phase
 
 
@@ -95,12 +101,7 @@ def let_go(draft: Draft, container: ContainerState) -> None:
 
 def awaited_by(draft: Draft, container: ContainerState) -> ContainerState | None:
     """Return the container for whose sake the overtaken one works on; None: it lets go now."""
-    return _awaited(draft, container, successors(draft, container))
-
-
-def _awaited(
-    draft: Draft, container: ContainerState, following: list[ContainerState]
-) -> ContainerState | None:
+    following = successors(draft, container)
     for successor in following:
         if not _is_at_hand(successor):
             return successor

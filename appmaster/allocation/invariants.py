@@ -186,6 +186,10 @@ def _of_change(
     for container in cooperative_change.due(draft, before.containers, changed):
         if cooperative_change.awaited_by(draft, container) is None:
             yield f"processor {container.processor_id} lets go as nothing else is waited for"
+        for successor in cooperative_change.successors(draft, container):
+            is_prepared = successor.preparation is not Preparation.NONE
+            if successor.phase is ContainerPhase.ASSIGNED and not is_prepared:
+                yield f"the launcher of processor {successor.processor_id} prepares a process"
 
 
 def _of_sharing(state: AllocatorState, rows: _Rows, hosts: set[Host]) -> Iterator[str]:
