@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from homeport.appmaster.allocation.cooperative_change import due
+from homeport.appmaster.allocation.invariants import check
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.job_state.state import Preparation
@@ -24,6 +25,7 @@ from homeport.appmaster.allocation.protocol.instructions import (
     ReleaseResource,
     StopContainer,
 )
+from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import ProcessorId, ResourceId
 from homeport.job_coordinator.model.outcomes import StopCause
 from tests.unit.appmaster.allocation.conftest import (
@@ -242,3 +244,13 @@ def test_only_what_changed_rows_concern_is_looked_at(running: Machine) -> None:
     assert [c.processor_id for c in due(draft, before, draft.containers.changed)] == [zero]
     del draft.containers[TWO]
     assert [c.processor_id for c in due(draft, before, draft.containers.changed)] == [zero]
+
+
+def test_what_is_placed_for_the_tasks_of_another_prepares_its_process(running: Machine) -> None:
+    """Else the owner would work on for good."""
+    running.feed(GROWN)
+    running.feed(check_in("r2", "a", request=3))
+    draft = Draft(running.state, "")
+    draft.change(replace(running.container("2"), preparation=Preparation.NONE))
+    with pytest.raises(InvariantViolation, match="launcher of processor 2 prepares a process"):
+        check(draft.freeze())
