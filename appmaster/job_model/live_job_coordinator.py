@@ -391,7 +391,7 @@ class LiveJobCoordinator:
         before = self.job_models.model
         after = taken_back(before, job.places)
         if after.containers != before.containers:
-            await self._publish(job, after, "no task is to move", is_by_itself=True)
+            await self._publish(job, after, "no task will move", is_by_itself=True)
         if after.containers == before.containers or self.job_models.model is after:
             self._ahead = None
 

@@ -1,4 +1,4 @@
-"""When tasks of mixed containers may move: once their state is read where they are to go.
+"""When tasks of mixed containers may move: once their next containers have read their state.
 
 PURE. A planned change of owners is preceded by versions of the JobModel that change no owner
 (``read_ahead``). The change comes once each task that moves has a standby at its destination which
@@ -89,7 +89,7 @@ class ReadingAhead:
     @property
     def why(self) -> str:
         """Return the reason of such a version, for people."""
-        return f"the state of {len(self.goal.to)} tasks that are to move is read ahead"
+        return f"the state of {len(self.goal.to)} tasks that will move is read ahead"
 
     def facts(self, now_s: float) -> dict[str, Any]:
         """Return what the history keeps of it: ``late`` tasks moved before they were near."""
@@ -98,5 +98,5 @@ class ReadingAhead:
 
 
 def taken_back(model: JobModel, places: Places) -> JobModel:
-    """Return the model without what is read ahead: no task is to move."""
+    """Return the model without standbys that read ahead: no task will move."""
     return with_read_ahead(model, Goal.none(model), places)

@@ -1,4 +1,4 @@
-"""The JobModel before tasks change their container: standbys of them are where they are to go.
+"""The JobModel before tasks change their container: their standbys are where they will go.
 
 PURE. Such a version changes no owner of a task. It adds the containers that are to come, without
 active tasks, so that they get their hosts and processes. And it adds one standby of each task that
@@ -23,7 +23,7 @@ from homeport.job_coordinator.model.job_model import ContainerModel, JobModel, T
 
 @dataclass(frozen=True)
 class Goal:
-    """Where tasks are to go: {task: its next container}, and all containers there are then."""
+    """Where tasks will go: {task: its next container}, and all containers there are then."""
 
     to: Mapping[TaskName, ProcessorId]
     containers: AbstractSet[ProcessorId]

@@ -21,7 +21,7 @@ def active_tasks(model: Model) -> Tasks:
 
 
 def standby_tasks(model: Model) -> Tasks:
-    """Return the tasks of which each container keeps standbys."""
+    """Return {container: the tasks whose standbys it keeps}."""
     found = _tasks(model, _STANDBY)
     return {p: {name.removeprefix(_PREFIX).rpartition("-")[0] for name in found[p]} for p in found}
 

@@ -211,7 +211,7 @@ def move_by_what_no_one_reports(patch: Patch) -> None:
     found = read_ahead.left_to_read
 
     def known(*arguments: object) -> dict[TaskName, int | None]:
-        left: dict[TaskName, int | None] = found(*arguments)  # type: ignore[arg-type]  # as given
+        left: dict[TaskName, int | None] = found(*arguments)  # type: ignore[arg-type]  # any arguments pass
         return {task: lag or 0 for task, lag in left.items()}
 
     patch.setattr(reading_ahead, "left_to_read", known)

@@ -60,7 +60,7 @@ class Loss:
 
     @property
     def beyond_s(self) -> float:
-        """Of that, what came after the driver knew of the loss."""
+        """Return the part after the driver knew of the loss."""
         return self.total_s - self.steps_s[_DETECT]
 
 

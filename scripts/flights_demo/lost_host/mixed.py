@@ -114,7 +114,7 @@ class FailMixedHost(FailHost):
         self.screen.say(
             f"{last_ms / 1000:.2f} s from the kill to committed output of all {len(moved)} tasks, "
             f"{(over_ms - killed_ms) / 1000:.2f} s of it until the lease had run out; aimed at, on "
-            f"a machine with nothing else to do: {aim_ms / 1000:.1f} s, of which lease and margin "
+            f"a machine with nothing else to do: {aim_ms / 1000:.1f} s; lease and margin are "
             f"{(LEASE_MS + MARGIN_MS) / 1000:.1f}"
         )
 

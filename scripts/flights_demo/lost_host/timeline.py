@@ -74,7 +74,7 @@ class OwnEnd:
 def own_end(
     events: Sequence[Event], lost: Lost, cut_ms: int, successors: Sequence[Lost]
 ) -> OwnEnd | None:
-    """What its own host says of its end; None: the host says nothing, as one that died.
+    """Return the end that its own host reports; None: no report, as from a host that died.
 
     ``successors``: containers that have taken over from it, with their epochs at the cut.
     """

@@ -57,12 +57,12 @@ def test_a_loss_under_mixed_containers_is_shown_beyond_its_detection() -> None:
 
 @pytest.mark.parametrize(("values", "found"), [([5.0], 5.0), ([3.0, 1.0, 2.0], 3.0)])
 def test_nine_tenths_are_at_most_the_percentile(values: list[float], found: float) -> None:
-    """Of few values that is the largest."""
+    """The largest counts where there are few values."""
     assert percentile_90(values) == found
 
 
 def test_the_memory_of_mixed_containers_is_a_share() -> None:
-    """Of what the same job has with standby containers."""
+    """The share compares with the same job with standby containers."""
     row = memory_row(3072, 6144)
     assert (row.value, row.target, row.reached) == ("50 %", "<= 60 %", True)
 

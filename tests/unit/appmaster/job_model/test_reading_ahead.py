@@ -64,10 +64,7 @@ def begun(before: JobModel = BEFORE, after: JobModel = AFTER, hosts: str = "xy")
 def test_the_new_containers_come_first_then_what_they_read_then_the_tasks() -> None:
     """The measure is the lag of each standby that a task comes to."""
     ahead = begun()
-    assert (ahead.config, ahead.why) == (
-        THREE,
-        "the state of 2 tasks that are to move is read ahead",
-    )
+    assert (ahead.config, ahead.why) == (THREE, "the state of 2 tasks that will move is read ahead")
     assert set(ahead.left.values()) == {None}
     first = ahead.version(BEFORE, at("xy"), 0.0)
     assert first is not None

@@ -133,7 +133,7 @@ def test_a_task_that_is_gone_or_whose_standby_would_clash_is_passed_over() -> No
 
 
 def test_the_files_of_a_host_are_those_of_all_its_containers() -> None:
-    """Of tasks and of standbys; where no host is known there are none."""
+    """Tasks and standbys have files; without a known host there are none."""
     assert files_on(Host("x"), BEFORE, at("xyx")) == {A, B, C}
     assert files_on(Host("y"), BEFORE, at("xyx")) == {B, C}
     assert files_on(Host("z"), BEFORE, at("xyx")) == files_on(None, BEFORE, at("-yx")) == set()

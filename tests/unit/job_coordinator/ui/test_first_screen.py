@@ -289,7 +289,7 @@ def test_each_cause_of_an_end_has_words(cause: StopCause) -> None:
 def test_how_far_the_standbys_of_a_container_are(
     lags: tuple[int | None, ...], sentence: str | None
 ) -> None:
-    """Of a mixed container, and of a standalone processor."""
+    """A mixed container and a standalone processor keep standbys."""
     kept = [{"name": f"s{n}", "lag": lag} for n, lag in enumerate(lags)]
     status = status_of({"containers": [container("0", standbys=kept)]})
     assert kept_standbys(status.containers[0]) == sentence
