@@ -34,36 +34,38 @@ _NEAR_S = 0.05
 
 
 class GettingReady:
-    """Makes a process ready: ``begin``, then ``take`` or ``stop`` for each incarnation.
+    """Makes a process ready: ``begin`` at its start, then ``take`` or ``stop`` for each incarnation.
 
-    Thread-safe. ``launcher``: its ``is_ready`` shows that all is done, and no Spark has died since.
+    An incarnation without tasks may ``begin`` again. Thread-safe. ``launcher``: its ``is_ready`` shows that all is done, and no Spark has died since.
     """
 
     def __init__(self, launcher: LeaseMemory) -> None:
         self._launcher = launcher
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._has_begun = False
+        self._begun = SpareKind.NONE
         self._spark: LocalSpark | None = None
         self._settings: PipelineSettings | None = None
 
     def begin(self, kind: SpareKind) -> None:
-        """Do the work of ``kind``, in threads; once."""
-        if kind is SpareKind.NONE or self._has_begun:
-            return
-        self._has_begun = True
+        """Do the work of ``kind`` in threads, unless it has begun or a Spark is here."""
+        with self._lock:
+            if kind <= self._begun or self._spark is not None:
+                return
+            self._begun, self._over = kind, threading.Event()
+            over = self._over
         imports = threading.Thread(target=self._import, args=[kind], name="imports", daemon=True)
         imports.start()
         if kind in {SpareKind.SPARK, SpareKind.WARM}:
             # By a thread of its own: a JVM that began nice would stay so for good.
             threading.Thread(
-                target=self._warm_up, args=[kind, imports], name="warm-up", daemon=True
+                target=self._warm_up, args=[kind, imports, over], name="warm-up", daemon=True
             ).start()
 
     def take(self, wanted: PipelineSettings) -> LocalSpark | None:
-        """Hand over the Spark, once; None: there is none of use, and none is made any more."""
+        """Hand over the Spark, once; None: there is none of use, and none is made until ``begin``."""
         with self._lock:
-            self._over.set()
+            self._end_work()
             spark, settings = self._spark, self._settings
             if spark is not None and settings is not None:
                 if settings.serves(wanted) and spark.is_sound():
@@ -79,12 +81,16 @@ class GettingReady:
             self._spark, self._settings = spark, settings
 
     def stop(self) -> None:
-        """End the Spark, if there is one; none is made any more."""
+        """End the Spark, if there is one; none is made until ``begin``."""
         with self._lock:
-            self._over.set()
+            self._end_work()
             spark, self._spark = self._spark, None
         if spark is not None:
             spark.stop()
+
+    def _end_work(self) -> None:
+        self._over.set()
+        self._begun = min(self._begun, SpareKind.PLAIN)  # what is imported stays so
 
     def _import(self, kind: SpareKind) -> None:
         if not self._launcher.is_permit_near:
@@ -93,19 +99,19 @@ class GettingReady:
         if kind is not SpareKind.WARM:
             self._launcher.is_ready = True
 
-    def _warm_up(self, kind: SpareKind, imports: threading.Thread) -> None:
+    def _warm_up(self, kind: SpareKind, imports: threading.Thread, over: threading.Event) -> None:
         imports.join()
         if kind is SpareKind.WARM:
-            spark = self._start_spark(_ROUNDS)
-            while spark is not None and not self._over.wait(_LOOK_S):
+            spark = self._start_spark(over, _ROUNDS)
+            while spark is not None and not over.wait(_LOOK_S):
                 self._launcher.is_ready = spark.is_ready()
             return
         while not self._launcher.is_permit_near:
-            if self._over.wait(_NEAR_S):
+            if over.wait(_NEAR_S):
                 return
-        self._start_spark()
+        self._start_spark(over)
 
-    def _start_spark(self, rounds: int = 0) -> LocalSpark | None:
+    def _start_spark(self, over: threading.Event, rounds: int = 0) -> LocalSpark | None:
         from homeport.config.config import Config  # noqa: PLC0415 - little is imported at first
         from homeport.config.errors import HomeportError  # noqa: PLC0415 - as above
         from homeport.container.incarnation import environment  # noqa: PLC0415 - as above
@@ -118,7 +124,7 @@ class GettingReady:
             folder = environment.folder_of(os.environ, work_dir)
             settings = PipelineSettings.of(config, folder / f"spark-spare-{os.getpid()}")
             with self._lock:
-                if settings is not None and not self._over.is_set():
+                if settings is not None and self._spark is None and not over.is_set():
                     self._spark, self._settings = start_pipeline(settings, rounds), settings
                 return self._spark
         except HomeportError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,3 +98,57 @@ def test_a_process_gives_way_unless_its_permit_is_near(
     GettingReady(cast("LeaseMemory", launcher)).begin(SpareKind.PLAIN)
     assert launcher.heard.wait(60)
     assert found == niceness
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> queue.Queue[int]:
+    """The rounds of each Spark that a process makes ready."""
+    found: queue.Queue[int] = queue.Queue()
+
+    def start(
+        ready: GettingReady, over: threading.Event, rounds: int = 0
+    ) -> LocalSpark | None:
+        found.put(rounds)
+        ready.keep(_settings(1), cast("LocalSpark", _Spark()))
+        over.set()
+        return None
+
+    monkeypatch.setattr(warm_up, "_import_all", lambda _kind: None)
+    monkeypatch.setattr(GettingReady, "_start_spark", start)
+    return found
+
+
+def _threads_end() -> None:
+    for thread in threading.enumerate():
+        if thread.name in {"imports", "warm-up"}:
+            thread.join(60)
+
+
+def test_a_process_that_has_its_imports_makes_a_spark_when_one_is_wanted(
+    started: queue.Queue[int],
+) -> None:
+    """An incarnation without tasks wants one, be it the first or after one that had tasks."""
+    ready = GettingReady(LeaseMemory.endless())
+    ready.begin(SpareKind.PLAIN)
+    _threads_end()
+    assert started.empty()
+    for _ in range(2):
+        ready.begin(SpareKind.WARM)
+        assert started.get(timeout=60) == warm_up._ROUNDS
+        _threads_end()
+        assert ready.take(_settings(2)) is not None
+        ready.stop()
+
+
+def test_a_process_makes_one_spark(started: queue.Queue[int]) -> None:
+    """A kind that has begun does not begin again, nor does one beside a Spark that is kept."""
+    ready = GettingReady(LeaseMemory.endless())
+    for kind in (SpareKind.WARM, SpareKind.WARM, SpareKind.SPARK, SpareKind.NONE):
+        ready.begin(kind)
+    _threads_end()
+    assert started.qsize() == 1
+    ready.take(_settings(2))
+    ready.keep(_settings(2), cast("LocalSpark", _Spark()))
+    ready.begin(SpareKind.WARM)
+    _threads_end()
+    assert started.qsize() == 1
