@@ -71,12 +71,11 @@ def place(draft: Draft) -> None:
             due = (draft.containers[c.processor_id] for c in containers)
             queued = [c for c in due if (c.replica_of is not None) == is_standby]
             for container in sorted(queued, key=lambda c: not may_go_home(draft, c)):
-                before = draft.before.containers.get(container.processor_id)
-                _place_one(draft, container, None if before is None else before.requested_host)
+                _place_one(draft, container, draft.before.containers.get(container.processor_id))
         done.update(c.processor_id for c in containers)
 
 
-def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None) -> None:
+def _place_one(draft: Draft, container: ContainerState, before: ContainerState | None) -> None:
     container, candidates = seek(draft, container)
     if container.phase is not ContainerPhase.QUEUED:
         return
@@ -91,11 +90,21 @@ def _place_one(draft: Draft, container: ContainerState, waited_for: Host | None)
         log_what_it_waits_for(draft, container, launcher)
     elif choice is not None and draft.is_asked(choice):
         draft.change(replace(container, requested_host=choice))
-        if choice != waited_for:
+        if before is None or choice != before.requested_host:
             why = why_not_home(draft, container, choice)
             draft.because(ReasonKind.WAITS_FOR_TURN, container, choice, why)
     elif draft.room.is_large_enough and (choice is not None or may_ask_any(draft, container)):
         _request(draft, container, choice)
+    elif choice is None and container.awaits_home(draft.exclusions):
+        _log_wait_for_home(draft, container, before)
+
+
+def _log_wait_for_home(
+    draft: Draft, container: ContainerState, before: ContainerState | None
+) -> None:
+    is_known = before is not None and before.has_left and before.phase is ContainerPhase.QUEUED
+    if not is_known:
+        draft.because(ReasonKind.WAITS_FOR_HOME, container, container.home)
 
 
 def _request(draft: Draft, container: ContainerState, host: Host | None) -> None:

@@ -32,6 +32,7 @@ class Candidates:
         self._draft = draft
         self._container = container
         self._live = draft.ranking.rank_of
+        self._awaits_home = container.awaits_home(draft.exclusions)
         self._taken: list[Host] | None = None
 
     def __contains__(self, host: Host | None) -> bool:
@@ -48,6 +49,7 @@ class Candidates:
             and host not in self._container.tried
             and host not in self._draft.room.small
             and not self._draft.is_closed(host)
+            and not (self._awaits_home and self._draft.loads.get(host))
         )
 
     def __bool__(self) -> bool:
@@ -69,10 +71,13 @@ def may_go_home(draft: Draft, container: ContainerState) -> bool:
 def may_ask_any(draft: Draft, container: ContainerState) -> bool:
     """Return whether the container may request any host.
 
-    If its group keeps it from a host, the grant may be on that very host.
+    If its group, or the other containers of the job, keep it from a host, the grant may be on that
+    very host.
     """
     live = draft.hosts or ()
-    return len(separation.left_to(draft, container, live)) == len(live)
+    return not container.awaits_home(draft.exclusions) and len(
+        separation.left_to(draft, container, live)
+    ) == len(live)
 
 
 def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candidates]:
@@ -81,9 +86,9 @@ def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candi
     An active that cannot go home may wait for its standby afterwards (FAILING_OVER). If all hosts
     have been tried and the container may not request any host, its round begins again.
     """
-    candidates = Candidates(draft, container)
-    if draft.settings.mixes_roles and container.home not in candidates:
+    if draft.settings.mixes_roles and not may_go_home(draft, container):
         container = standbys.fail_tasks_over(draft, container)
+    candidates = Candidates(draft, container)
     is_alone = separation.is_alone(draft, container)
     if container.home in candidates or (is_alone and not draft.settings.drained_hosts):
         return container, candidates

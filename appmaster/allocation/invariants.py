@@ -517,6 +517,8 @@ def of_warm_moves(before: AllocatorState, after: AllocatorState) -> Iterator[str
 
 
 def _has_place(draft: Draft, container: ContainerState) -> bool:
+    if container.awaits_home(draft.exclusions):
+        return bool(host_search.Candidates(draft, container))
     if separation.is_alone(draft, container) and not draft.settings.drained_hosts:
         return True
     fresh = replace(container, tried=())

@@ -7,7 +7,8 @@ then by id. A container is also placed again when
 - it, or a container of its group, has changed, or has lost the launcher reserved for it;
 - its host was excluded, or its home is open again; without a host: any exclusion changed;
 - a launcher that it may have has become idle;
-- a less loaded host is free, and no container waits for that one.
+- a less loaded host is free, and no container waits for that one;
+- it waits for its home, and the last container has left another host.
 
 Each report of hosts, each change of settings and each JobModel makes all of them due. So the cost
 of a step depends on what it changes, not on the length of the queue.
@@ -36,7 +37,7 @@ def due(draft: Draft, done: AbstractSet[ProcessorId]) -> list[ContainerState]:
     if draft.is_everybody_due:
         found = set(draft.containers.indexed(Containers.PHASE, ContainerPhase.QUEUED))
     else:
-        found = {*_touched(draft), *_of_exclusions(draft)}
+        found = {*_touched(draft), *_of_exclusions(draft), *_of_empty_hosts(draft)}
     found -= done
     found |= {*_of_free_hosts(draft, done), *_of_idle_launchers(draft, done)}
     return [draft.containers[processor_id] for processor_id in sorted(found)]
@@ -90,6 +91,13 @@ def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
         yield from containers.indexed(Containers.QUEUED, host)
         for container in containers.rows(Containers.SEEKS_HOME, host):
             if container.phase is ContainerPhase.QUEUED:
+                yield container.processor_id
+
+
+def _of_empty_hosts(draft: Draft) -> Iterator[ProcessorId]:
+    if draft.newly_empty():
+        for container in draft.containers.rows(Containers.QUEUED, NOWHERE):
+            if container.awaits_home(draft.exclusions):
                 yield container.processor_id
 
 

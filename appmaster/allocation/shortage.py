@@ -7,6 +7,7 @@ would help.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from homeport.appmaster.allocation.job_state.occupancy import occupancy_of
 from homeport.appmaster.allocation.job_state.state import (
     AllocatorState,
     ContainerPhase,
@@ -110,6 +111,9 @@ def _lack(settings: AllocatorSettings, report: HostReport) -> str:
 def _own(state: AllocatorState, container: ContainerState) -> Iterator[tuple[Host, str]]:
     for host in container.tried:
         yield host, "gave it no container in time"
+    if container.awaits_home(state.exclusions):
+        for host in sorted(occupancy_of(state).loads):
+            yield host, f"has a container of the job, and {container.home} may come back"
     active = container.group
     group = {active, *state.containers.indexed(Containers.REPLICA_OF, active)}
     for processor_id in sorted(group - {container.processor_id}):

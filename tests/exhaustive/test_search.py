@@ -274,6 +274,16 @@ def test_a_warm_move_of_a_mixed_container_is_safe_and_heals(announce: Announce) 
     assert searched(rules, 2, announce, is_settled=True) > 1_000
 
 
+@pytest.mark.parametrize(("faults", "least"), [(1, 50), long(2, 1_000)], ids=["one", "two"])
+def test_a_lost_mixed_container_waits_for_its_home_and_heals(
+    announce: Announce, faults: int, least: int
+) -> None:
+    """Its only other host has a container; faults come at any time."""
+    settings = replace(SETTINGS, mixes_roles=True)
+    rules = SmallWorld(TWO, AB, settings, is_in_time=True)
+    assert searched(rules, faults, announce, is_settled=True) > least
+
+
 def test_no_child_begins_on_a_drained_host(announce: Announce) -> None:
     """With a fault, or a command to go to any host, at any time; it can always go well."""
     settings = replace(SETTINGS, drained_hosts=frozenset({Host("b")}))

@@ -194,6 +194,10 @@ class Draft:
         """Return the launchers that became idle in this step, and still are."""
         return [r for r in self._occupancy.freed if r in self._occupancy.idle]
 
+    def newly_empty(self) -> list[Host]:
+        """Return the hosts that lost their last container in this step, and still have none."""
+        return [host for host in self._occupancy.emptied if host not in self._occupancy.loads]
+
     def is_closed(self, host: Host) -> bool:
         """Return whether it must not be requested: it is drained, or excluded without a probe left.
 

@@ -59,6 +59,7 @@ class OccupancyEdit:
     """An occupancy that follows the changes of a step, until ``freeze``.
 
     ``freed``: the launchers that became idle in this step, though perhaps not for long.
+    ``emptied``: the hosts that the last container left in this step, with the same reserve.
     """
 
     __slots__ = (
@@ -67,6 +68,7 @@ class OccupancyEdit:
         "_ranking",
         "containers",
         "early",
+        "emptied",
         "freed",
         "idle",
         "loads",
@@ -80,6 +82,7 @@ class OccupancyEdit:
         self.idle = self._before.idle
         self.loads = self._before.loads
         self.freed: set[ResourceId] = set()
+        self.emptied: set[Host] = set()
         self.containers: Edit[ProcessorId, ContainerState, Containers] = Edit(
             state.containers, self._container_changed
         )
@@ -157,6 +160,8 @@ class OccupancyEdit:
             return
         load = self.loads.get(host, 0) + difference
         self.loads = self.loads.set(host, load) if load else self.loads.delete(host)
+        if not load:
+            self.emptied.add(host)
 
     def _look_at(self, resource_id: ResourceId | None) -> None:
         if resource_id is None:

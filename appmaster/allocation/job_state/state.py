@@ -24,6 +24,7 @@ This module knows nothing of time, Kafka, YARN, or the tasks of a processor.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -273,6 +274,16 @@ class ContainerState:
         if host is None:
             return self
         return replace(self, tried=tuple(sorted({*self.tried, host})))
+
+    def awaits_home(self, exclusions: Mapping[Host, bool]) -> bool:
+        """Return whether its tasks have failed over, and its excluded home may come back.
+
+        Until the exclusion ends, or the probe has failed, it takes only a host without another
+        container of the job. Beside one it would be of little use, and stay when its home is back.
+        """
+        if self.home is None or not self.has_left or self.home in self.tried:
+            return False
+        return exclusions.get(self.home) is False
 
     @property
     def is_overtaken(self) -> bool:

@@ -28,6 +28,7 @@ class ReasonKind(Enum):
     EARLY_TAKEN_OVER = "early-taken-over"
     EARLY_WITHDRAWN = "early-withdrawn"
     WAITS_FOR_TURN = "waits-for-turn"
+    WAITS_FOR_HOME = "waits-for-home"
     REQUEST_EXPIRED = "request-expired"
     REQUEST_WITHDRAWN = "request-withdrawn"
     LAUNCHER_AWAITED = "launcher-awaited"
@@ -111,6 +112,9 @@ _SENTENCES: Mapping[ReasonKind, str] = MappingProxyType(
         _K.EARLY_TAKEN_OVER: "{Subject} has stopped, and takes over the early request for {host}",
         _K.EARLY_WITHDRAWN: "{Subject} does not need the early request for {host}",
         _K.WAITS_FOR_TURN: "{Subject} waits for its turn at {host}, which another requests",
+        _K.WAITS_FOR_HOME: (
+            "{Subject} waits for {host}, its home: each other host has a container of the job"
+        ),
         _K.REQUEST_EXPIRED: "{Subject} got no container on {host} in time",
         _K.REQUEST_WITHDRAWN: "{Subject} asks for {host} no more",
         _K.LAUNCHER_AWAITED: "{Subject} was granted a container, whose launcher is to check in",

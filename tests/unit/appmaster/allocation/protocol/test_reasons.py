@@ -217,6 +217,13 @@ def test_a_mixed_container_that_cannot_go_home_gives_its_tasks_away(
     assert any(line.startswith(found) for found in stated(machine, silent("r0")))
 
 
+def test_a_mixed_container_waits_for_its_home(machine_with: MachineWith) -> None:
+    """Until it is back, or a probe has failed."""
+    machine = machine_with(mixes_roles=True).at_home({"0": "a", "1": "b", "2": "c"})
+    line = "Processor 0 waits for a, its home: each other host has a container of the job"
+    assert line in stated(machine, silent("r0"))
+
+
 def test_every_kind_is_given_by_a_decision() -> None:
     """/v1/events promises each kind: a transcript has its sentence, or a test of this module."""
     here = Path(__file__)
