@@ -34,9 +34,10 @@ _NEAR_S = 0.05
 
 
 class GettingReady:
-    """Makes a process ready: ``begin`` at its start, then ``take`` or ``stop`` for each incarnation.
+    """Makes a process ready: ``begin``, then ``take`` or ``stop`` for each incarnation.
 
-    An incarnation without tasks may ``begin`` again. Thread-safe. ``launcher``: its ``is_ready`` shows that all is done, and no Spark has died since.
+    An incarnation without tasks may ``begin`` again. Thread-safe. ``launcher``: its ``is_ready``
+    shows that all is done, and no Spark has died since.
     """
 
     def __init__(self, launcher: LeaseMemory) -> None:
@@ -63,7 +64,7 @@ class GettingReady:
             ).start()
 
     def take(self, wanted: PipelineSettings) -> LocalSpark | None:
-        """Hand over the Spark, once; None: there is none of use, and none is made until ``begin``."""
+        """Hand over the Spark, once; None: none is of use, and none is made until ``begin``."""
         with self._lock:
             self._end_work()
             spark, settings = self._spark, self._settings

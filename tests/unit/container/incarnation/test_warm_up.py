@@ -105,9 +105,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> queue.Queue[int]:
     """The rounds of each Spark that a process makes ready."""
     found: queue.Queue[int] = queue.Queue()
 
-    def start(
-        ready: GettingReady, over: threading.Event, rounds: int = 0
-    ) -> LocalSpark | None:
+    def start(ready: GettingReady, over: threading.Event, rounds: int = 0) -> LocalSpark | None:
         found.put(rounds)
         ready.keep(_settings(1), cast("LocalSpark", _Spark()))
         over.set()
