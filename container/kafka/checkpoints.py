@@ -1,6 +1,7 @@
 """Checkpoints in Kafka: containers read them at their start, and a tool writes them."""
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,12 +12,15 @@ from homeport.config.settings.sections import SystemConfig
 from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.progress import checkpoint
+from homeport.container.progress.restore import OffsetRange
 from homeport.job_coordinator.kafka.clients import error_of, producer, unavailable
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT_S = 30.0
+_TAIL = 5_000
+"""So many offsets before the end have the last checkpoints of tasks at work."""
 _DECODERS = {
     checkpoint.CHECKPOINT_V1: checkpoint.decode_value,
     checkpoint.CHECKPOINT_V2: checkpoint.decode_value_v2,
@@ -63,13 +67,51 @@ def read_whole_checkpoints(
         UnavailableError: the topic cannot be read.
     """
     ends = reader.ends([(topic, 0)])[topic, 0]
+    return checkpoints_in(last_records(reader, topic, tasks, ends), topic, grouper, tasks, floors)
+
+
+def last_records(
+    reader: LogReader, topic: str, tasks: Collection[TaskName], ends: OffsetRange
+) -> list[Message]:
+    """Return the last record of each key of ``tasks``, and perhaps of others, in their order.
+
+    The end of the topic is read first, and is enough where it has two checkpoints of each task:
+    what Samza writes beside the last one lies behind the one before it.
+
+    UnavailableError: the topic cannot be read.
+    """
+    start = max(ends.oldest, ends.head - _TAIL)
+    last, counts = _last(reader, topic, start, ends.head)
+    if start > ends.oldest:
+        keys = map(_key, (key for key, count in counts.items() if count > 1))
+        if not set(tasks) <= {key.task_name for key in keys if key is not None}:
+            last = {**_last(reader, topic, ends.oldest, start)[0], **last}
+    return sorted(last.values(), key=lambda record: record.offset() or 0)
+
+
+def _last(
+    reader: LogReader, topic: str, start: int, head: int
+) -> tuple[dict[bytes | None, Message], Counter[bytes | None]]:
     # Each transaction adds a record: between two compactions, 100,000 records may have few keys.
     last: dict[bytes | None, Message] = {}
-    for records in reader.read(topic, 0, ends.oldest, ends.head):
+    counts = Counter[bytes | None]()
+    for records in reader.read(topic, 0, start, head):
         last.update((record.key(), record) for record in records)
+        counts.update([record.key() for record in records])
+    return last, counts
+
+
+def checkpoints_in(
+    records: Iterable[Message],
+    topic: str,
+    grouper: str,
+    tasks: Collection[TaskName],
+    floors: Mapping[SystemStream, int],
+) -> dict[TaskName, Checkpoint]:
+    """Return the checkpoints in the ``last_records``; all else as of ``read_whole_checkpoints``."""
     newest: dict[TaskName, tuple[checkpoint.CheckpointKey, Message]] = {}
     has_v2: set[TaskName] = set()
-    for record in sorted(last.values(), key=lambda record: record.offset() or 0):
+    for record in records:
         key = _key(record.key())
         if key is None or key.task_name not in tasks or key.kind not in _DECODERS:
             continue
