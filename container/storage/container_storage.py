@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StoreConfig
@@ -35,6 +36,8 @@ from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.status.figures import FIGURES, Sample
 
 _FLUSHERS = 8
+
+_Item = TypeVar("_Item")
 
 
 @dataclass
@@ -81,11 +84,23 @@ class ContainerStorage:
         paths = self._paths()
         self.close_others()
         self._engines = self.kept.engines() or StorageEngines(*self._shares())
-        for config in self.stores:
-            for task in self.tasks:
-                path = paths[config.name, task.task_name]
-                store = self.kept.take(path, task, self.holder)
-                self._opened.append(store or self._found(config, task, path))
+        items = [(config, task) for config in self.stores for task in self.tasks]
+        found: dict[Path, TaskStore] = {}
+
+        def take_or_open(item: tuple[StoreConfig, TaskModel]) -> bool:
+            config, task = item
+            path = paths[config.name, task.task_name]
+            store = self.kept.take(path, task, self.holder)
+            found[path] = store or self._found(config, task, path)
+            return True
+
+        try:
+            _together(items, take_or_open)
+        except BaseException:  # whatever it is: no lock may stay
+            for store in found.values():
+                store.close()
+            raise
+        self._opened += [found[paths[c.name, t.task_name]] for c, t in items]
         if self.adjuncts is not None:
             self.adjuncts.open(self._engines, self.wait, self.holder)
         self._by_id = {item.id: item for item in self._opened}
@@ -125,16 +140,22 @@ class ContainerStorage:
         return paths
 
     def restore(
-        self, reader: RestoreReader, listener: RestoreListener, workers: Workers
+        self,
+        reader: RestoreReader,
+        listener: RestoreListener,
+        workers: Workers,
+        now: ClockReading | None = None,
     ) -> dict[str, dict[str, Restored]]:
         """Bring every store to the head of its changelog; return {store: {task: how}}.
+
+        ``now``: the time before ``reader`` requested the heads; None: it has not yet.
 
         OFFSET and STORE-META have that, too, unless nothing but markers was read.
         """
         manager = RestoreManager(
             self._engines, self.grouper, reader, listener, workers, forms=self.forms
         )
-        results = manager.restore(self.logged, self.clocks())
+        results = manager.restore(self.logged, now or self.clocks())
         for store in self._opened:
             if store.engine is None:
                 store.engine = self._engines.open(store.config, store.directory.path)
@@ -260,10 +281,10 @@ class ContainerStorage:
             self.adjuncts.close()
 
 
-def _together(stores: Sequence[TaskStore], action: Callable[[TaskStore], bool]) -> list[bool]:
+def _together(items: Sequence[_Item], action: Callable[[_Item], bool]) -> list[bool]:
     """Return the results of ``action``, which mostly waits for the disk; tasks wait for all."""
     with ThreadPoolExecutor(_FLUSHERS) as pool:
-        return list(pool.map(action, stores))
+        return list(pool.map(action, items))
 
 
 def store_figures(stores: Iterable[TaskStore]) -> Iterator[Sample]:

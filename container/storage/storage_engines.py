@@ -3,6 +3,7 @@
 import functools
 import importlib
 import logging
+import threading
 from pathlib import Path
 from typing import cast
 
@@ -28,6 +29,7 @@ class StorageEngines:
     def __init__(self, memory_bytes: int, store_count: int, task_count: int = 1) -> None:
         self._shares = memory_bytes, store_count, task_count
         self._openers: dict[str, Opener] = {}
+        self._making = threading.Lock()
         self._failures: dict[Path, StoreError] = {}
 
     def serves(self, memory_bytes: int, store_count: int, task_count: int) -> bool:
@@ -48,8 +50,9 @@ class StorageEngines:
         """
         self._failures.pop(path, None)
         kind = config.factory
-        if kind not in self._openers:
-            self._openers[kind] = _factory_of(kind).opener(*self._shares)
+        with self._making:  # what the stores of a kind share is made once
+            if kind not in self._openers:
+                self._openers[kind] = _factory_of(kind).opener(*self._shares)
         return self._openers[kind](config, path, functools.partial(self._failed, path))
 
     def require_sound(self) -> None:
