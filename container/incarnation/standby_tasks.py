@@ -39,6 +39,8 @@ _LOG = logging.getLogger(__name__)
 _LOOK_S = 0.1
 _AGAIN_S = 5.0
 """The pause after a failure of standbys."""
+_FIRST_S = 1.0
+"""Active tasks that have just started have this time to themselves: their readers wait."""
 _FIELDS = {"task": "replica", "tasks": "replicas"}
 
 
@@ -65,14 +67,19 @@ class StandbyTasks:
         self._thread.start()
 
     def close(self) -> None:
-        """Flush and close the stores."""
+        """Flush and close the stores; a process that goes on does so beside its next start.
+
+        What opens one of them waits for its lock.
+        """
         self._is_closed = True
-        if self._thread is not None:
+        if self._thread is not None and not self._stop.is_to_rest:
             self._thread.join()
 
     def _run(self, gives_way: bool) -> None:  # noqa: FBT001 - a thread's argument
         if gives_way:
             thread_gives_way()
+        else:
+            self._stop.wait(_FIRST_S)
         while not self._is_over():
             try:
                 self._look_for_orders()

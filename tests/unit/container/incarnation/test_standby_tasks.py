@@ -5,6 +5,7 @@ The following needs Kafka.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -115,6 +116,32 @@ def test_another_list_replaces_the_one_that_is_followed(make: Make, tmp_path: Pa
     kept.close()
     assert kept.followed == [[1], [1, 2], [2]]
     assert lines == []
+
+
+def test_a_process_that_goes_on_does_not_wait_for_its_standbys(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks of its next incarnation do not stand still meanwhile; another end waits."""
+    monkeypatch.setattr(standby_tasks, "_FIRST_S", 0)
+    follows, leave = threading.Event(), threading.Event()
+    kept = make(_model([0], [1]), lambda *_, **__: None)
+
+    def follow(_job: ContainerJob) -> None:
+        follows.set()
+        leave.wait(60)
+
+    monkeypatch.setattr(kept, "_follow", follow)
+    kept.start()
+    assert follows.wait(60)
+    kept._context.stop.rest()
+    kept.close()
+    thread = kept._thread
+    assert thread is not None
+    assert thread.is_alive()
+    leave.set()
+    kept._context.stop.set()
+    kept.close()
+    assert not thread.is_alive()
 
 
 def test_standbys_that_fail_begin_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
