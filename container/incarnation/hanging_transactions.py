@@ -87,6 +87,7 @@ def end_of_fenced(
     """
     last_s = time.monotonic() + longest_transaction_s(job.transaction_system)
     try:
+        pause(_LOOK_S)  # the start of the tasks comes first
         while True:
             try:
                 with closing(TransactionsInKafka(job.transaction_system, pause)) as kafka:

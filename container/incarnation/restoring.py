@@ -14,6 +14,7 @@ from homeport.config.errors import StoreError, UnavailableError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.permit import Permit
 from homeport.container.incarnation.context import History, IncarnationContext
+from homeport.container.incarnation.look_ahead import Looked, LookedUp
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.progress.restore import RestorePlan, progress_line
 from homeport.container.progress.restore_schedule import worker_limits
@@ -108,9 +109,14 @@ def is_predecessor(job: str, permit: Permit, holder: Holder) -> bool:
 
 
 def restore_stores(
-    context: IncarnationContext, storage: ContainerStorage, readers: Mapping[str, LogReader]
+    context: IncarnationContext,
+    storage: ContainerStorage,
+    readers: Mapping[str, LogReader],
+    look: Callable[[], Looked] | None = None,
 ) -> dict[str, dict[str, Restored]]:
     """Open the stores and read their changelogs to the heads; return {store: {task: how}}.
+
+    ``look``: returns what was looked up, the heads too; None: nothing was.
 
     HomeportError: as ``open_stores``, or a changelog cannot be read.
     """
@@ -121,7 +127,10 @@ def restore_stores(
     with context.phases.phase("restore"):
         report = RestoreReport(context.history, context.send)
         workers = restore_workers(context.job, context.pause)
-        return storage.restore(KafkaChangelogReader(readers), report, workers)
+        if look is None:
+            return storage.restore(KafkaChangelogReader(readers), report, workers)
+        looked = look()
+        return storage.restore(LookedUp(readers, looked), report, workers, looked.at)
 
 
 def _note_checkpoints(storage: ContainerStorage) -> None:

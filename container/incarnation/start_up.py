@@ -5,12 +5,12 @@ go on only if the own epoch still stands; report fenced; then restore, checkpoin
 (Kafka accepts a late init after a fence: only reading the head stops an overtaken permit.)
 """
 
+import contextlib
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -22,12 +22,14 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.executors import OneThread
+from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
 from homeport.container.incarnation.changelog_trims import StoreTrim, portions, read_trims
 from homeport.container.incarnation.context import IncarnationContext
 from homeport.container.incarnation.hanging_transactions import end_of_fenced
-from homeport.container.kafka.checkpoints import Checkpoint, read_whole_checkpoints
-from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader, offset_ranges
+from homeport.container.incarnation.look_ahead import Looked, look
+from homeport.container.kafka.checkpoints import Checkpoint, checkpoints_in
+from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.transactional_producer import TransactionalProducer, fence
 from homeport.container.progress.checkpoint import NOTHING, Change
 from homeport.container.progress.input_position import (
@@ -60,6 +62,7 @@ from homeport.job_coordinator.coordinator_stream.message import CoordinatorStrea
 from homeport.job_coordinator.grouper.one_time_configuration import require_leaders_use
 from homeport.job_coordinator.http.messages import Started
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
+from homeport.job_coordinator.kafka.in_sync import OutputPlace
 from homeport.job_coordinator.metadata.configuration import ConfigManager
 from homeport.job_coordinator.metadata.state_facts import StateFactManager, StoreForms
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
@@ -186,13 +189,27 @@ class Positions:
 
 
 def report_started(
-    context: IncarnationContext, restored: Mapping[str, Mapping[str, Restored]]
+    context: IncarnationContext,
+    restored: Mapping[str, Mapping[str, Restored]],
+    *,
+    beside: bool = False,
 ) -> None:
-    """Report the start to the coordinator, history and log; errors as of the coordinator."""
+    """Report the start to history, log and coordinator; StopRequestedError: the order came.
+
+    ``beside``: a thread reports it to the coordinator, whose answer is not waited for.
+    """
     started = Started(context.permit.incarnation, restored, context.phases.total())
-    context.coordinator.report_started(started)
     context.history("started", seconds=dict(started.seconds))
     _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in started.seconds.items()))
+
+    def report() -> None:
+        with contextlib.suppress(StopRequestedError):
+            context.coordinator.report_started(started)
+
+    if beside:
+        threading.Thread(target=report, name="report", daemon=True).start()
+    else:
+        context.coordinator.report_started(started)
 
 
 def storage_of(context: IncarnationContext, kept: KeptStores | None = None) -> ContainerStorage:
@@ -219,7 +236,7 @@ def storage_of(context: IncarnationContext, kept: KeptStores | None = None) -> C
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def confirmed_stream(
     context: IncarnationContext, fence_listed: Callable[[IncarnationContext], _T]
 ) -> Iterator[tuple[CoordinatorStreamStore, _T]]:
@@ -318,6 +335,7 @@ def read_positions(
     readers: Mapping[str, LogReader],
     stream: CoordinatorStream,
     storage: ContainerStorage | None = None,
+    looked: Looked | None = None,
 ) -> Positions:
     """Return where each task goes on, and which tasks have a partition without a checkpoint.
 
@@ -326,17 +344,16 @@ def read_positions(
 
     ``stream``: read to its head; it has the first partition counts of inputs, and the topics whose
     positions no longer count. ``storage``: restored; adjunct stores have the positions of their
-    streams.
+    streams. ``looked``: None: this looks.
 
     StoreError: a checkpoint lies beyond the end of its partition, or a changelog cannot be taken
     back. LostInputError: records were deleted before they were read, and the job is to fail then.
     """
     first_counts = InputPartitionManager(stream).read()
-    whole = _checkpoints(job, readers, stream)
+    looked = looked or look(job, readers, {})
+    whole = _checkpoints(job, looked, stream)
     checkpoints = {name: item.offsets for name, item in whole.items()}
-    ranges = offset_ranges(
-        readers, (ssp for task in job.tasks for ssp in task.system_stream_partitions)
-    )
+    ranges = looked.ranges
     starts: Offsets = {task.task_name: {} for task in job.tasks}
     lost: dict[SystemStreamPartition, InputPosition] = {}
     resets: list[tuple[TaskName, Change]] = []
@@ -360,7 +377,7 @@ def read_positions(
                 lost[ssp] = position
             if position.lost or ssp not in known:
                 new.add(name)
-    ends = {ssp: available.head for ssp, available in ranges.items()}
+    ends = {ssp: ranges[ssp].head for own in starts.values() for ssp in own}
     resets = [(name, reset) for name, reset in resets if reset.first != reset.next_offset]
     changes = tuple((name, change) for name, item in whole.items() for change in item.changes)
     left = inputs_gone(checkpoints, starts)
@@ -383,17 +400,27 @@ def inputs_gone(checkpoints: Offsets, starts: Offsets) -> tuple[tuple[TaskName, 
 
 
 def _checkpoints(
-    job: ContainerJob, readers: Mapping[str, LogReader], stream: CoordinatorStream
+    job: ContainerJob, looked: Looked, stream: CoordinatorStream
 ) -> dict[TaskName, Checkpoint]:
-    if not job.task.checkpoint_enabled:
-        return {}
-    return read_whole_checkpoints(
-        readers[job.task.checkpoint_system],
+    return checkpoints_in(
+        looked.checkpoints,
         job.task.checkpoint_topic,
         job.job.ssp_grouper_factory,
         {task.task_name for task in job.tasks},
         InputTopicManager(stream).floors(),
     )
+
+
+def places_of(job: ContainerJob, written: Collection[str]) -> set[OutputPlace]:
+    """Return where transactions probably write; ``written``: the topics of an earlier run."""
+    logged = {store.changelog for store in job.stores if store.changelog is not None}
+    places: set[OutputPlace] = {
+        (stream.stream, task.changelog_partition) for stream in logged for task in job.tasks
+    }
+    if job.task.checkpoint_enabled:
+        places.add((job.task.checkpoint_topic, None))
+    own = {topic for topic, _ in places}
+    return places | {(topic, None) for topic in written if topic not in own}
 
 
 def commit_starts(

@@ -15,6 +15,7 @@ from homeport.container.incarnation.changelog_trims import StoreTrim
 from homeport.container.incarnation.context import Container, History, IncarnationContext
 from homeport.container.incarnation.hanging_transactions import ending_what_hangs
 from homeport.container.incarnation.live_tuning import LiveTuning
+from homeport.container.incarnation.look_ahead import Beside, Looked, look, topics_of
 from homeport.container.incarnation.loop_inputs import contexts_of, loop_settings, purge_of
 from homeport.container.incarnation.restoring import restore_stores
 from homeport.container.incarnation.standby_tasks import StandbyTasks
@@ -152,13 +153,16 @@ class StreamContainer(Container):
         with (
             # They connect while others are fenced, and ask for nothing before that is done.
             context.clients.readers(used, self._stop.pause) as readers,
-            start_up.confirmed_stream(context, start_up.fence_and_begin) as (stream, producer),
+            Beside(self._stop.check) as beside,
+            start_up.confirmed_stream(
+                context, functools.partial(self._fence_and_look, beside, readers)
+            ) as (stream, (producer, looked, is_seen)),
         ):
-            with phase("topics"):
-                topics = self._watched_topics(stream)
-            with ending_what_hangs(self._job, stream, self._stop.pause):
-                positions = self._restore(stream, readers)
+            topics = self._watched_topics(stream)
+            positions = self._restore(stream, readers, looked)
+            is_seen()
             self._begin(producer, positions)
+            is_written = beside.begin(lambda: self._write_locality(stream))
             # It connects while Spark starts; nothing is taken from it before the locality stands.
             with phase("input"):
                 source = self._source(positions)
@@ -170,11 +174,8 @@ class StreamContainer(Container):
                 tasks, requests, calls = self._make_tasks(task_class, contexts, outputs)
                 typed = typed_input(self._job, task_class, outputs, pipeline)
             self._stop.check()
-            self._write_locality(stream)
-        start_up.report_started(context, self._restored)
-        if self._standbys is not None:
-            self._standbys.start()
-        context.launcher.want_spare(self._job.spare, self._job.task.memory.warm_spare_mb)
+            is_written()
+        self._report_started()
         processed, job, is_plain = positions.processed(), self._job, not self._job.task.exactly_once
         parts = LoopDependencies(
             source,
@@ -201,6 +202,23 @@ class StreamContainer(Container):
             purge=purge_of(self._job, time.monotonic),
         )
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
+
+    def _report_started(self) -> None:
+        start_up.report_started(self._context, self._restored, beside=True)
+        if self._standbys is not None:
+            self._standbys.start()
+        memory_mb = self._job.task.memory.warm_spare_mb
+        self._context.launcher.want_spare(self._job.spare, memory_mb)
+
+    def _fence_and_look(
+        self, beside: Beside, readers: Mapping[str, LogReader], context: IncarnationContext
+    ) -> tuple[TransactionalProducer, Callable[[], Looked], Callable[[], None]]:
+        """Fence; return the producer, and what waits for the looks into Kafka that follow."""
+        topics = beside.begin(lambda: topics_of(self._job, readers))
+        producer = start_up.fence_and_begin(context)
+        looked = beside.begin(lambda: look(self._job, readers, topics()))
+        places = start_up.places_of(self._job, context.clients.written)
+        return producer, looked, beside.begin(lambda: producer.look_ahead(places))
 
     def _feed(
         self, outputs: Outputs, processed: start_up.Offsets, pipeline: SparkPipeline | None
@@ -300,17 +318,23 @@ class StreamContainer(Container):
             inputs,
             self._context.clients.topics,
         )
-        watch.begin(stream)
+        with self._context.phases.phase("topics"):
+            watch.begin(stream)
         return watch
 
     def _restore(
-        self, stream: CoordinatorStreamStore, readers: Mapping[str, LogReader]
+        self,
+        stream: CoordinatorStreamStore,
+        readers: Mapping[str, LogReader],
+        looked: Callable[[], Looked],
     ) -> start_up.Positions:
-        start_up.require_forms(stream, self._job, self._storage, self._context.environment.host)
-        self._restored = restore_stores(self._context, self._storage, readers)
-        with self._context.phases.phase("checkpoint"):
-            warn_of_compacted(self._job, readers)
-            return start_up.read_positions(self._job, readers, stream, self._storage)
+        context, job, storage = self._context, self._job, self._storage
+        with ending_what_hangs(job, stream, self._stop.pause):
+            start_up.require_forms(stream, job, storage, context.environment.host)
+            self._restored = restore_stores(context, storage, readers, looked)
+            with context.phases.phase("checkpoint"):
+                warn_of_compacted(job, readers)
+                return start_up.read_positions(job, readers, stream, storage, looked())
 
     def _begin(self, producer: TransactionalProducer, positions: start_up.Positions) -> None:
         # Before the commit: a container that dies in between leaves a line too many, not too few.
@@ -386,6 +410,7 @@ class StreamContainer(Container):
         if parts.adjuncts is not None:
             parts.adjuncts.close()
         self._storage.close()
+        self._context.clients.written = parts.producer.topics
         parts.producer.close()
         if parts.plain is not None:
             parts.plain.close()
@@ -407,6 +432,7 @@ def spare_collections() -> None:
     Young objects mostly belong to the present micro-batch, in which a collection finds nothing:
     collections come less often, and may never be switched off (``SparkPipeline``).
     """
-    gc.collect()
+    if gc.get_threshold()[0] != _YOUNG_OBJECTS:  # else an earlier incarnation has done so
+        gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])

@@ -47,6 +47,8 @@ class KeptClients:
         self._stream: tuple[_Place, CoordinatorStreamStore] | None = None
         self._inputs: dict[_Place, Consumer] = {}
         self._lent: list[tuple[_Place, Consumer]] = []
+        self.written: frozenset[str] = frozenset()
+        """The topics that the producer of the last incarnation has written to."""
 
     def input_client(self, system: SystemConfig, properties: Mapping[str, Any]) -> Consumer:
         """Return a consumer with these properties, which is assigned nothing."""

@@ -4,10 +4,10 @@ Source: safety I3, I5, I7. An incarnation's id is never used again, so a fenced 
 fenced.
 """
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import islice
 from typing import NoReturn
 
@@ -26,7 +26,12 @@ from homeport.job_coordinator.kafka.clients import (
     unavailable,
 )
 from homeport.job_coordinator.kafka.connection import Connection
-from homeport.job_coordinator.kafka.in_sync import OutputPlace, await_writable, known_shortage
+from homeport.job_coordinator.kafka.in_sync import (
+    OutputPlace,
+    await_writable,
+    known_shortage,
+    shortage,
+)
 from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 
@@ -82,6 +87,7 @@ class TransactionalProducer:
         self._known_topics: set[str] = set()
         self._places: Callable[[], Collection[OutputPlace]] = tuple
         self._is_looked_at = False
+        self._seen: frozenset[OutputPlace] = frozenset()
         self._connection = Connection()
         properties = producer_properties(system, transactional_id)
         self._timeout_s = int(properties["transaction.timeout.ms"]) / 1000
@@ -112,6 +118,22 @@ class TransactionalProducer:
                 f"init of {self._transactional_id} failed: {cause.str()}"
             ) from None
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """Return the topics that it has found in Kafka; it has written to most of them."""
+        return frozenset(self._known_topics)
+
+    def look_ahead(self, places: Collection[OutputPlace]) -> None:
+        """Look, before the first transaction, at where it will probably write.
+
+        That transaction needs not look there; what is missing or not known here, it looks for.
+        """
+        with contextlib.suppress(UnavailableError):
+            if shortage(self._system, self._producer, places) is None:
+                self._seen = frozenset(places)
+        names = sorted({topic for topic, _ in places})
+        self._known_topics |= {name for name in names if has_topic(self._producer, name)}
+
     def await_brokers(
         self,
         places: Callable[[], Collection[OutputPlace]],
@@ -127,8 +149,11 @@ class TransactionalProducer:
         next transaction writes to; with ``are_all`` later ones write to no others.
         """
         self._places = places
-        if not self._is_looked_at or self._connection.lost(self._producer) is not None:
-            await_writable(self._system, self._connection, self._producer, places(), pause)
+        is_lost = self._connection.lost(self._producer) is not None
+        if is_lost or not self._is_looked_at:
+            wanted = places()
+            if is_lost or not all({place, (place[0], None)} & self._seen for place in wanted):
+                await_writable(self._system, self._connection, self._producer, wanted, pause)
             self._is_looked_at = are_all
 
     def expect_beyond(self, positions: Mapping[tuple[str, int], int]) -> None:
@@ -238,7 +263,7 @@ class TransactionalProducer:
         """Close the client; a transaction that is still open is left to its time-out."""
         self._producer.close()
 
-    @contextmanager
+    @contextlib.contextmanager
     def _sending(self) -> Iterator[None]:
         try:
             yield

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import queue
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import Message
 from small_jobs import LOGGED, context_in, job_of, store_keys
 from stream_in_memory import InMemoryCoordinatorStream
 
@@ -204,6 +206,10 @@ class _Inputs:
     def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], OffsetRange]:
         return {place: OffsetRange(10, 20) for place in places}
 
+    def read(self, topic: str, *_: int) -> Iterator[list[Message]]:
+        del topic
+        return iter(())
+
     def offset_at(self, topic: str, partition: int, time_ms: int) -> int | None:
         del topic, partition
         return {1000: 12}.get(time_ms)
@@ -220,7 +226,7 @@ def _positions(
     changes: tuple[Change, ...] = (),
 ) -> start_up.Positions:
     whole = {TASK: Checkpoint(known, changes)}
-    monkeypatch.setattr(start_up, "read_whole_checkpoints", lambda *_: whole)
+    monkeypatch.setattr(start_up, "checkpoints_in", lambda *_: whole)
     readers = {name: cast("LogReader", _Inputs()) for name in ("elsewhere", "kafka")}
     job = _job(over={f"{ELSEWHERE}.samza.offset.default": "oldest", **over})
     return start_up.read_positions(job, readers, InMemoryCoordinatorStream())
@@ -339,6 +345,43 @@ class _Producer:
 
 def _unfollowed(_changes: Changes, _positions: Mapping[tuple[str, int], int]) -> None:
     """Nothing is trimmed."""
+
+
+def test_a_start_knows_where_its_transactions_will_probably_write() -> None:
+    """To its own partitions of changelogs, the checkpoints, and where a run before has sent."""
+    job = _job()
+    (store,), (task,) = job.stores, job.tasks
+    assert store.changelog is not None
+    own = (store.changelog.stream, task.changelog_partition)
+    checkpoints = (job.task.checkpoint_topic, None)
+    written = {"out", store.changelog.stream, job.task.checkpoint_topic}
+    assert start_up.places_of(job, written) == {own, checkpoints, ("out", None)}
+    without = _job(over={"task.checkpoint.factory": "none"})
+    assert start_up.places_of(without, ()) == {own}
+
+
+def test_the_coordinator_need_not_answer_before_the_first_input(tmp_path: Path) -> None:
+    """The history has the start; an order to stop ends the report of a coordinator that is away."""
+    came, leave = threading.Event(), threading.Event()
+
+    def report(_message: Started) -> None:
+        came.set()
+        leave.wait(60)
+        raise StopRequestedError
+
+    permit, lines = Permit(Incarnation(ProcessorId("0"), 4), 7, ()), list[str]()
+    coordinator = SimpleNamespace(report_started=report)
+    context = context_in(
+        tmp_path,
+        _job(),
+        permit,
+        coordinator=coordinator,
+        history=lambda name, **_: lines.append(name),
+    )
+    start_up.report_started(context, {}, beside=True)
+    assert lines == ["started"]
+    assert came.wait(60)
+    leave.set()
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,11 @@ def test_a_spark_is_handed_on_once_no_thread_of_the_loop_uses_it(
         plain=None,
         adjuncts=None,
         source=contextlib.ExitStack(),
-        producer=contextlib.ExitStack(),
+        producer=SimpleNamespace(topics=frozenset({"out"}), close=lambda: None),
     )
     container._close(cast("RunLoop", _Loop(is_over=is_over)), cast("LoopDependencies", parts))
     assert container.is_over == is_over
+    assert container._context.clients.written == {"out"}
     assert cast("object", ready.take(settings)) is (spark if is_over else None)
 
 

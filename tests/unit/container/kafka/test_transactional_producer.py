@@ -335,6 +335,40 @@ def test_a_look_at_some_of_the_places_is_not_the_look_at_all(case: _Case) -> Non
     assert case.library.asked > before
 
 
+def test_what_was_looked_at_ahead_costs_the_first_transaction_no_request(case: _Case) -> None:
+    """Other places do, and a lost connection makes the look worthless."""
+    case.library.loses_connection()
+    case.producer.await_brokers(lambda: (), never, are_all=False)
+    case.producer.look_ahead({("clog", 0), ("out", None)})
+    assert case.producer.topics == {"clog", "out"}
+    before = case.library.asked
+    case.producer.await_brokers(lambda: {("clog", 0), ("out", 3)}, never, are_all=False)
+    case.producer.send([Send("out", b"k", b"v", 0)])
+    assert case.library.asked == before
+    case.producer.await_brokers(lambda: {("clog", 1)}, never, are_all=False)
+    assert case.library.asked > before
+    before = case.library.asked
+    case.library.loses_connection()
+    case.producer.await_brokers(lambda: {("clog", 0)}, never)
+    assert case.library.asked > before
+
+
+def test_a_place_that_takes_no_records_yet_is_looked_at_again(case: _Case) -> None:
+    """The look ahead waits for nothing; the transaction does."""
+    case.library.loses_connection()
+    case.producer.await_brokers(lambda: (), never, are_all=False)
+    case.library.metadata = topics(in_sync=1)
+    case.producer.look_ahead({("clog", 0)})
+    waited: list[float] = []
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        case.library.metadata = topics(in_sync=3)
+
+    case.producer.await_brokers(lambda: {("clog", 0)}, pause)
+    assert len(waited) == 1
+
+
 def test_sends_keep_their_order_and_the_last_of_each_run_has_a_report(
     case: _Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
