@@ -119,8 +119,9 @@ _BEFALLS = {
     ),
     "prewarm": "with --fail-host: the host of a standby has a Spark JVM ready for its active",
     "mixed": (
-        "with --fail-host, --rescale or --standbys: each container has standby tasks beside its "
-        "active ones, in place of standby containers; tasks move between the processes that run"
+        "with --fail-host, --rescale, --chaos or --standbys: each container has standby tasks "
+        "beside its active ones, in place of standby containers; tasks move between the processes "
+        "that run"
     ),
 }
 """{option: what befalls the job}; of ``_SEEDS`` each takes the seed of its schedule."""
@@ -135,6 +136,7 @@ def _add_what_befalls(parser: argparse.ArgumentParser) -> None:
             parser.add_argument(f"--{name}", action="store_true", help=text)
 
 
+_WITH_MIXED = ("fail_host", "rescale", "chaos", "standbys")
 _KILLING = ("chaos", "kill_container", "rescale")
 _ALONE = (
     (
@@ -185,9 +187,10 @@ def _refuse_what_does_not_combine(
     for option, others, remedy in _ALONE:
         if _is_given(options, option) and any(_is_given(options, other) for other in others):
             parser.error(remedy)
-    if options.mixed and not (options.fail_host or options.rescale or options.standbys):
+    if options.mixed and not any(_is_given(options, name) for name in _WITH_MIXED):
         parser.error(
-            "--mixed goes with --fail-host, --rescale or --standbys: give one too, or leave it out"
+            "--mixed goes with --fail-host, --rescale, --chaos or --standbys: give one too, or"
+            " leave it out"
         )
     if options.mixed and options.prewarm:
         parser.error("--mixed has a Spark in each container already: leave out --prewarm")

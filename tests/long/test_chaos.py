@@ -32,6 +32,11 @@ def test_a_job_survives_a_schedule_of_faults() -> None:
     assert f"seed {SEED}" in _passes("--chaos", str(SEED))
 
 
+def test_mixed_containers_survive_a_schedule_of_faults() -> None:
+    """The same faults, some of which send tasks to the processes that run."""
+    assert f"seed {SEED}" in _passes("--chaos", str(SEED), "--mixed")
+
+
 def test_standalone_processors_survive_a_schedule_of_faults() -> None:
     """Processors die, stand still, come and go, and ZooKeeper is away: every plane is right."""
     printed = _passes("--standalone", "--chaos", str(SEED), "--form", "batch-task")

@@ -22,8 +22,8 @@ LEAVE_OUT = "leave out"
         (["--fail-host", "--prewarm", "--form", "stream-task"], "has no pipeline to prewarm"),
         (["--fail-host", "--prewarm", "--form", "batch-task"], "has no pipeline to prewarm"),
         (["--fail-host", "--prewarm", "--form", "app"], "has no pipeline to prewarm"),
-        (["--mixed"], "--mixed goes with --fail-host, --rescale or --standbys"),
-        (["--mixed", "--moves"], "--mixed goes with --fail-host, --rescale or --standbys"),
+        (["--mixed"], "--mixed goes with --fail-host, --rescale, --chaos or --standbys"),
+        (["--mixed", "--moves"], "--mixed goes with --fail-host, --rescale, --chaos or --standbys"),
         (["--mixed", "--fail-host", "--prewarm"], "leave out --prewarm"),
         (["--mixed", "--rescale", "--form", "sql-alone"], "has no state"),
         (["--mixed", "--rescale", "--fail-host"], ONLY_FAULT),
@@ -66,10 +66,12 @@ def test_a_host_that_dies_has_standbys() -> None:
     assert parse_arguments(["--fail-host", "--prewarm", "--form", "sql-and-task"]).prewarm
 
 
-@pytest.mark.parametrize("story", ["--fail-host", "--rescale", "--standbys"])
-def test_mixed_containers_have_standbys(story: str) -> None:
+@pytest.mark.parametrize(
+    "story", [["--fail-host"], ["--rescale"], ["--chaos", "0"], ["--standbys"]], ids=str
+)
+def test_mixed_containers_have_standbys(story: list[str]) -> None:
     """Whatever befalls them; also in a cluster of containers."""
-    options = parse_arguments(["--mixed", story])
+    options = parse_arguments(["--mixed", *story])
     assert (options.mixed, options.standbys) == (True, True)
     assert parse_arguments(["--mixed", "--fail-host", "--attached", "archive"]).mixed
 
