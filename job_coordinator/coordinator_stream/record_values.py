@@ -89,5 +89,6 @@ def _read(text: str, field: str, of: Type) -> object:
     return text if number is None else number  # no field of numbers takes a text
 
 
+@functools.cache
 def _name(field: str) -> str:
     return field.replace("_", "-")

@@ -11,6 +11,7 @@ newer writer can add some.
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from json.encoder import encode_basestring as json_text
 from typing import Any, Self
 
 from homeport.config.config import INT_MAX, Config
@@ -34,6 +35,7 @@ from homeport.job_coordinator.model.json_values import (
     required_field,
     required_number,
     shown,
+    utf_8,
 )
 
 _BEGIN = b'{"config":'
@@ -68,24 +70,30 @@ def decode_job_model(data: bytes) -> JobModel:
     return JobModel(config, mirrored(config, dict(sorted(containers.items()))))
 
 
-def _container(container: ContainerModel) -> dict[str, Any]:
-    """Return Samza's fields, and where it is, if known, which Samza's reader ignores."""
-    body: dict[str, Any] = {
-        "processor-id": container.processor_id,
-        "tasks": {name: _task(container.tasks[name]) for name in sorted(container.tasks)},
-    }
-    if container.location_id is not None:
-        body["location-id"] = container.location_id
-    return body
+def _container(container: ContainerModel) -> str:
+    """Return Samza's fields, and where it is, if known, which Samza's reader ignores.
+
+    Texts are put together here: an encoder of objects takes three times as long.
+    """
+    tasks = ",".join([_task(name, container.tasks[name]) for name in sorted(container.tasks)])
+    at = container.location_id
+    location = "" if at is None else f',"location-id":{json_text(at)}'
+    return f'{{"processor-id":{json_text(container.processor_id)},"tasks":{{{tasks}}}{location}}}'
 
 
-def _task(task: TaskModel) -> dict[str, Any]:
-    return {
-        "task-name": task.task_name,
-        "system-stream-partitions": [partition_body(ssp) for ssp in task.system_stream_partitions],
-        "changelog-partition": task.changelog_partition,
-        "task-mode": task.task_mode.value,
-    }
+def _task(name: TaskName, task: TaskModel) -> str:
+    partitions = ",".join(
+        [
+            f'{{"system":{json_text(ssp.system)},"partition":{ssp.partition},'
+            f'"stream":{json_text(ssp.stream)},"keyBucket":{ssp.key_bucket}}}'
+            for ssp in task.system_stream_partitions
+        ]
+    )
+    return (
+        f'{json_text(name)}:{{"task-name":{json_text(task.task_name)},'
+        f'"system-stream-partitions":[{partitions}],'
+        f'"changelog-partition":{task.changelog_partition},"task-mode":"{task.task_mode.value}"}}'
+    )
 
 
 def partition_body(ssp: SystemStreamPartition) -> dict[str, Any]:
@@ -195,7 +203,7 @@ def encode_part(model: JobModel, processor_id: ProcessorId) -> bytes:
 
 
 def _member(processor_id: ProcessorId, container: ContainerModel) -> bytes:
-    return compact_json(processor_id) + b":" + compact_json(_container(container))
+    return utf_8(f"{json_text(processor_id)}:{_container(container)}")
 
 
 def _encoded_config(config: Config, *, mask_secrets: bool) -> bytes:

@@ -14,6 +14,7 @@ from homeport.config.errors import WireError
 T = TypeVar("T")
 
 _SHOWN_CHARACTERS = 80
+_to_text = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def shown(value: object) -> str:
@@ -30,7 +31,11 @@ def compact_json(value: object) -> bytes:
 
     Half a surrogate pair, which UTF-8 has no bytes for, becomes a question mark.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return utf_8(_to_text(value))
+
+
+def utf_8(text: str) -> bytes:
+    """Return the bytes of JSON text, as above."""
     return text.encode("utf-8", "replace")
 
 
