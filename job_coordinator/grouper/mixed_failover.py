@@ -73,7 +73,7 @@ def failed_over(
     unbacked = sum(owners[task] not in before.standbys.get(task, {}).values() for task in orphans)
     replicas = StandbyConfig.of(model.config).replication_count
     active = _grouped(model, owners)
-    containers = with_mixed_standbys(active, places, before, replicas)
+    containers = with_mixed_standbys(active, places, before, replicas, model.tasks())
     return Failover(JobModel(model.config, containers), len(orphans), unbacked)
 
 

@@ -27,12 +27,13 @@ from typing import Self
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
 from homeport.job_coordinator.grouper.previous_assignment import PreviousAssignment
-from homeport.job_coordinator.grouper.standby_models import clash, standby_task
+from homeport.job_coordinator.grouper.standby_models import clash, standby_name, standby_task
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import ContainerModel, TaskModel
 
 _COMPARED = 8
 _NO_RACKS: Mapping[Host, str] = MappingProxyType({})
+_NO_TASKS: Mapping[TaskName, TaskModel] = MappingProxyType({})
 _Replica = tuple[TaskName, TaskName]
 """(the active task, the standby's own name)"""
 _Moves = dict[ProcessorId, tuple[ProcessorId, _Replica] | None]
@@ -188,11 +189,13 @@ def with_mixed_standbys(
     places: Places,
     before: PreviousAssignment,
     replicas: int,
+    known: Mapping[TaskName, TaskModel] = _NO_TASKS,
 ) -> dict[ProcessorId, ContainerModel]:
     """Return the containers, each with its active tasks and with standbys of other ones' tasks.
 
     ``active``: the containers with their active tasks; processors without one may be left out.
-    ``replicas``: standbys of each task, as far as there are locations.
+    ``replicas``: standbys of each task, as far as there are locations. ``known``: tasks of the
+    model before; a standby that is one of them is the same object, which is found at once.
 
     ConfigError: an active task has the name that a standby would get.
     """
@@ -204,10 +207,12 @@ def with_mixed_standbys(
     for task, active_task in tasks.items():
         were, has_host = before.standbys.get(task, {}), owners[task] in places.hosts
         for number in range(replicas):
-            standby = standby_task(active_task, number)
-            name = standby.task_name
+            name = standby_name(task, number)
             if name in tasks:
                 raise clash("task", name)
+            standby = known.get(name)
+            if standby is None or standby.mirror != active_task.mirror:
+                standby = standby_task(active_task, number)
             replica = task, name
             standbys[name] = standby
             was = were.get(name)
@@ -259,21 +264,22 @@ class LeastLoaded:
             entry = first[0]
             load, _, p = entry
             own = self._of[places[p]]
-            if not own or own[0] != entry:
+            if not own or own[0] is not entry:
                 heapq.heappop(first)
                 continue
             if found and load > loads[found[0]]:
                 break
-            heapq.heappop(first)
             if load != loads[p]:
                 heapq.heapreplace(own, (loads[p], next(self._number), p))
             elif places[p] in closed:
-                passed.append(entry)
+                passed.append(heapq.heappop(first))
                 continue
             else:
                 found.append(heapq.heappop(own)[2])
             if own:
-                heapq.heappush(first, own[0])
+                heapq.heapreplace(first, own[0])
+            else:
+                heapq.heappop(first)
         for entry in passed:
             heapq.heappush(first, entry)
         return found
@@ -283,7 +289,7 @@ class LeastLoaded:
         own = self._of[self._at[processor_id]]
         entry = (self._load[processor_id], next(self._number), processor_id)
         heapq.heappush(own, entry)
-        if own[0] == entry:
+        if own[0] is entry:
             heapq.heappush(self._first, entry)
 
 
