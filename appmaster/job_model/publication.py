@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -25,7 +25,10 @@ from homeport.appmaster.allocation.protocol.events import (
 )
 from homeport.config.settings.sections import StandbyConfig
 from homeport.job_coordinator.coordinator_stream import message as wire
-from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
+from homeport.job_coordinator.coordinator_stream.coordinator_stream import (
+    CoordinatorStream,
+    EmptyCoordinatorStream,
+)
 from homeport.job_coordinator.coordinator_stream.message import (
     CoordinatorStreamMessage,
     MessageType,
@@ -39,7 +42,7 @@ from homeport.job_coordinator.metadata.epochs import (
     processor_epoch_message,
 )
 from homeport.job_coordinator.metadata.lifecycle import FailoverManager, RetryManager, StopManager
-from homeport.job_coordinator.metadata.recorded_model import model_messages
+from homeport.job_coordinator.metadata.recorded_model import ModelRecords
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
     LocalityManager,
@@ -55,6 +58,9 @@ from homeport.job_coordinator.model.job_model import JobModel, TaskMode, TaskMod
 NEVER = ProcessorEpoch(0, 0)
 """For a processor without a record."""
 
+_OF_OWNERS = frozenset(
+    {MessageType.SET_PROCESSOR_EPOCH, MessageType.SET_FENCED, MessageType.SET_EPOCH_FLOOR}
+)
 _NO_PARTITION = -1
 _STEPS = {step.value: step for step in FailoverStep}
 
@@ -82,13 +88,13 @@ def publish(
     *,
     restart_all: bool = False,
     in_force: JobModel | None = None,
+    records: ModelRecords | None = None,
     also: Sequence[CoordinatorStreamMessage] = (),
     is_by_itself: bool = False,
 ) -> JobModelPublished:
     """Write the JobModel into the stream in one transaction; return the allocator's event.
 
-    A model that the stream has already changes nothing, and gives the same event: after a failure,
-    or in the next driver, it may be published again.
+    One that the stream has changes nothing, and gives the same event: it may be published again.
 
     Args:
         model: a sound JobModel.
@@ -98,29 +104,29 @@ def publish(
             key that only a start reads. Standbys read it when they start next.
         in_force: the model that this one follows, if at hand. Its owners are those that run, even
             if a tool has changed the stream's records of tasks.
+        records: what makes those of tasks and inputs, of each model that is published here.
         also: more records of the same transaction.
         is_by_itself: as the event has it.
     """
     version = version_of(model, stream)
     is_new = version != EpochManager(stream).read_job_model_version()
-    after, is_mixed = _tasks_of(model), StandbyConfig.of(model.config).is_mixed
-    before = _tasks_before(stream, in_force) if is_new else after
-    change = TaskChange(before, after, Owners.read(stream), is_new, restart_all, is_mixed)
+    change = _change_to(model, stream, in_force, is_new=is_new, restart_all=restart_all)
+    made = records or ModelRecords(stream)
     standbys = {p: c.active_processor for p, c in model.containers.items() if c.active_processor}
     failovers = _failovers(stream, standbys, model.containers.keys() - standbys.keys())
-    recorded = sorted(stream.latest(MessageType.SET_FAILOVER))
     stream.write(
         [
             *(processor_epoch_message(p, record) for p, record in change.raised(version.version)),
             *change.localities_gone(),
-            *(FailoverManager.end(ProcessorId(p)) for p in recorded if p not in failovers),
-            *model_messages(model, stream, has_standby_changelogs=True),
+            *_other_failovers_end(stream, failovers),
+            *made.messages(model),
             *_messages_of_version(model, version, stream, is_new=is_new, is_by_itself=is_by_itself),
             *also,
         ]
     )
-    stream.catch_up()
-    homes, owners = LocalityManager(stream).read_processors(), Owners.read(stream)
+    owners = change.owners.after(stream.catch_up())
+    made.written(model)
+    homes = LocalityManager(stream).read_processors()
     event = announcement(
         version.version,
         {p: host_named(homes[p]) if p in homes else None for p in model.containers},
@@ -150,6 +156,14 @@ def _messages_of_version(
         yield from RetryManager(stream).messages_to_forget(model.containers)
     if is_new:
         yield job_model_version_message(version)
+
+
+def _other_failovers_end(
+    stream: CoordinatorStream, kept: Collection[ProcessorId]
+) -> Iterator[CoordinatorStreamMessage]:
+    for active in sorted(stream.latest(MessageType.SET_FAILOVER)):
+        if active not in kept:
+            yield FailoverManager.end(ProcessorId(active))
 
 
 def _failovers(
@@ -221,14 +235,37 @@ class Owners:
         epochs = EpochManager(stream)
         return cls(epochs.read_processor_epochs(), epochs.read_fenced(), epochs.read_floor())
 
+    def after(self, news: Iterable[CoordinatorStreamMessage]) -> Owners:
+        """Return the owners after these records of the stream too.
+
+        What is deleted stays: an incarnation that was permitted, or fenced, has been so for good.
+        """
+        read = EmptyCoordinatorStream()
+        for message in news:
+            if message.type in _OF_OWNERS:
+                read.apply(message)
+        newer = self.read(read)
+        return Owners(
+            {**self.records, **newer.records},
+            {**self.reports, **newer.reports},
+            max(self.floor, newer.floor),
+        )
+
     def floor_of(self, processor_id: ProcessorId) -> int:
         """Return the epoch above which the processor's next permit is; 0: it begins with 1.
 
         It covers each epoch that a report names (safety A6).
         """
         record = self.records.get(processor_id, NEVER)
-        named = (i.epoch for i in self._fenced if i.processor_id == processor_id)
-        return max(self.floor, record.epoch, *named)
+        return max(self.floor, record.epoch, self._named.get(processor_id, 0))
+
+    @cached_property
+    def _named(self) -> dict[ProcessorId, int]:
+        """The highest epoch of each processor that a report names."""
+        found: dict[ProcessorId, int] = {}
+        for fenced in self._fenced:
+            found[fenced.processor_id] = max(fenced.epoch, found.get(fenced.processor_id, 0))
+        return found
 
     @cached_property
     def _fenced(self) -> frozenset[Incarnation]:
@@ -385,17 +422,41 @@ def _is_active(task: TaskModel) -> bool:
     return task.task_mode is TaskMode.ACTIVE
 
 
+def _change_to(
+    model: JobModel,
+    stream: CoordinatorStream,
+    in_force: JobModel | None,
+    *,
+    is_new: bool,
+    restart_all: bool,
+) -> TaskChange:
+    """Return what the version changes; of tasks that stay where they are it has none or some."""
+    before: _Tasks = {}
+    after: _Tasks = {}
+    is_mixed = StandbyConfig.of(model.config).is_mixed
+    if is_new:
+        was = in_force
+        if in_force is not None and not restart_all:
+            was, model = in_force.unlike(model), model.unlike(in_force)
+        before = _tasks_before(stream) if was is None else _tasks_of(was)
+        after = _tasks_of(model)
+    return TaskChange(before, after, Owners.read(stream), is_new, restart_all, is_mixed)
+
+
 def _tasks_of(model: JobModel) -> _Tasks:
     """Return tasks without the names of active ones, which no record has."""
     return {
-        p: frozenset(replace(task, active_task=None) for task in c.tasks.values())
+        p: frozenset(
+            TaskModel(t.task_name, t.system_stream_partitions, t.changelog_partition, t.task_mode)
+            if t.active_task
+            else t
+            for t in c.tasks.values()
+        )
         for p, c in model.containers.items()
     }
 
 
-def _tasks_before(stream: CoordinatorStream, in_force: JobModel | None) -> _Tasks:
-    if in_force is not None:
-        return _tasks_of(in_force)
+def _tasks_before(stream: CoordinatorStream) -> _Tasks:
     changelogs = ChangelogPartitionManager(stream).read()
     modes = TaskModeManager(stream).read()
     inputs = TaskPartitionManager(stream).read_inputs()

@@ -80,6 +80,7 @@ from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorS
 from homeport.job_coordinator.metadata.epochs import EpochManager
 from homeport.job_coordinator.metadata.job_packages import JobPackageManager
 from homeport.job_coordinator.metadata.lifecycle import JobEndManager, RetryManager, StopManager
+from homeport.job_coordinator.metadata.recorded_model import ModelRecords
 from homeport.job_coordinator.metadata.state_reset import StateResetManager
 from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.metadata.upgrade import UpgradeManager
@@ -112,7 +113,8 @@ class Taken:
     """The values that a driver begins with, once it has taken the job over.
 
     ``url``: the URL of the application's page. ``found``: the permits of lower ranks.
-    ``host_named``: returns the host that a locality value means.
+    ``host_named``: returns the host that a locality value means. ``records``: what has made those
+    of the JobModel in force.
     """
 
     container: AmContainer
@@ -124,6 +126,7 @@ class Taken:
     heartbeat: Heartbeat
     found: Inheritance
     host_named: Callable[[Host], Host]
+    records: ModelRecords
 
 
 def settings_of(
@@ -178,6 +181,7 @@ def new_driver(taken: Taken) -> Driver:
             *(change.model, stream, taken.host_named),
             restart_all=change.restarts_all,
             in_force=job_models.model,
+            records=taken.records,
             is_by_itself=change.is_by_itself,
             also=(
                 *change.messages,
@@ -287,6 +291,7 @@ def begin(
     stream: CoordinatorStreamStore,
     job_models: JobModelStore,
     host_named: Callable[[Host], Host],
+    records: ModelRecords,
     *,
     is_submission: bool,
 ) -> JobModelPublished:
@@ -303,7 +308,7 @@ def begin(
             change = ModelChange(version, model, "an attempt begins", restarts_all=True)
             note_change(history, None, change)
     also = inputs_in_force.records(container.submission.submitted.config, model.config, stream)
-    published = publication.publish(model, stream, host_named, also=tuple(also))
+    published = publication.publish(model, stream, host_named, records=records, also=tuple(also))
     job_models.enter(published.version, model)
     job_models.remember({*published.epochs, *published.retired})
     log.info("JobModel version %d: %d containers", published.version, len(model.containers))
@@ -378,7 +383,8 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
         job_models = JobModelStore(container.folder)
         is_new = container.attempt == 1 and heartbeat.starts == 1
         named = host_names(container, resources)
-        published = begin(container, stream, job_models, named, is_submission=is_new)
+        records = ModelRecords(stream)
+        published = begin(container, stream, job_models, named, records, is_submission=is_new)
         logs.set_level(LogConfig.of(job_models.model.config).level)
         published = replace(
             published, failures=failures(stream, job_models.model.config, is_first=is_new)
@@ -390,7 +396,7 @@ def run(container: AmContainer, heartbeat: Heartbeat, open_cluster: OpenCluster)
             # Not by run-job: where that fails, the next one is judged by them once more.
             JobPackageManager(stream).forget()
         places = (container, stream, resources, job_models)
-        return asyncio.run(serve(Taken(*places, published, url, heartbeat, found, named)))
+        return asyncio.run(serve(Taken(*places, published, url, heartbeat, found, named, records)))
 
 
 def left_behind(container: AmContainer, stream: CoordinatorStreamStore) -> Inheritance:

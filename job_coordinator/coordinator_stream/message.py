@@ -271,9 +271,15 @@ def set_task_partition_assignment(
     The key is JSON inside JSON: the order of its names is the one of Samza's own records, or
     neither of us could delete what the other wrote.
     """
-    key = _json(partition_body(ssp)).decode()
     names = list_text(list(task_names))
-    return CoordinatorStreamMessage(MessageType.SET_TASK_PARTITION, key, {"taskNames": names})
+    return CoordinatorStreamMessage(
+        MessageType.SET_TASK_PARTITION, partition_key(ssp), {"taskNames": names}
+    )
+
+
+def partition_key(ssp: SystemStreamPartition) -> str:
+    """Return the key of the record of the tasks that read the input partition."""
+    return _json(partition_body(ssp)).decode()
 
 
 def of_namespace(namespace: str, key: str, value: bytes) -> CoordinatorStreamMessage:

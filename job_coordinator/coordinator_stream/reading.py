@@ -7,7 +7,7 @@ warning: one bad record must not stop a job.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from homeport.config.errors import WireError
@@ -38,8 +38,7 @@ def read_all(
 
     A record for which ``read`` returns None is left out without a warning.
     """
-    found = {key: _read(m, read) for key, m in stream.latest(message_type).items()}
-    return {key: value for key, value in found.items() if value is not None}
+    return _read(stream.latest(message_type), read)
 
 
 def read_last(
@@ -50,29 +49,40 @@ def read_last(
 ) -> _T | None:
     """Return the value of that key's record; None: there is none, or ``read`` understands none."""
     message = stream.latest(message_type).get(key)
-    return None if message is None else _read(message, read)
+    return None if message is None else _read({key: message}, read).get(key)
 
 
 def _read(
-    message: CoordinatorStreamMessage, read: Callable[[CoordinatorStreamMessage], _T | None]
-) -> _T | None:
-    try:
-        return read(message)
-    except WireError as error:
-        _LOG.warning("coordinator stream: record left out: %s", error)
-        return None
+    messages: Mapping[str, CoordinatorStreamMessage],
+    read: Callable[[CoordinatorStreamMessage], _T | None],
+) -> dict[str, _T]:
+    found = {}
+    for key, message in messages.items():
+        try:
+            value = read(message)
+        except WireError as error:
+            _LOG.warning("coordinator stream: record left out: %s", error)
+            continue
+        if value is not None:
+            found[key] = value
+    return found
 
 
 def exactly(
-    stream: CoordinatorStream, message_type: MessageType, wanted: Iterable[CoordinatorStreamMessage]
+    stream: CoordinatorStream,
+    message_type: MessageType,
+    wanted: Iterable[CoordinatorStreamMessage],
+    among: Collection[str] | None = None,
 ) -> tuple[CoordinatorStreamMessage, ...]:
     """Return records that turn the stream's state of one type into exactly ``wanted``.
 
     Deletions come first, as in Samza. A record that the stream has already is not written again.
+    ``among``: the keys that may have to go; None: all.
     """
     said = stream.latest(message_type)
     messages = {message.key: message for message in wanted}
-    gone = sorted(key for key in said if key not in messages)
+    known = said if among is None else said.keys() & among
+    gone = sorted(key for key in known if key not in messages)
     return (
         *(wire.tombstone(message_type, key) for key in gone),
         *(

@@ -81,6 +81,11 @@ class StateFactManager(RecordManager):
         """Return {task: the changelog partition that has its state}; no two tasks have the same."""
         return {task: number for number, task in sorted(self._tasks().items())}
 
+    def partition_records(self) -> dict[str, CoordinatorStreamMessage]:
+        """Return {key: record} of those that have changelog partitions."""
+        records = self._stream.latest(_TYPE).items()
+        return {key: message for key, message in records if key.startswith(_PARTITIONS)}
+
     def partition_messages(
         self, partitions: Mapping[TaskName, int]
     ) -> Iterator[CoordinatorStreamMessage]:

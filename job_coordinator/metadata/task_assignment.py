@@ -1,7 +1,7 @@
 """Records of tasks, for drivers and tools: processor, mode, input partitions, where each ran."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.message import (
@@ -33,14 +33,14 @@ class TaskAssignmentManager(RecordManager):
         return {TaskName(task): ProcessorId(processor) for task, processor in found.items()}
 
     def messages(
-        self, assignment: Mapping[TaskName, ProcessorId]
+        self, assignment: Mapping[TaskName, ProcessorId], among: Collection[TaskName] | None = None
     ) -> tuple[CoordinatorStreamMessage, ...]:
         """Return records that turn the stream's state into exactly ``assignment``.
 
-        Tasks that are gone first.
+        Tasks that are gone first. ``among``: those that may be; None: any.
         """
         records = (wire.set_task_container_assignment(t, p) for t, p in assignment.items())
-        return exactly(self._stream, MessageType.SET_TASK_CONTAINER, records)
+        return exactly(self._stream, MessageType.SET_TASK_CONTAINER, records, among)
 
 
 class TaskModeManager(RecordManager):
@@ -51,13 +51,15 @@ class TaskModeManager(RecordManager):
         found = read_all(self._stream, MessageType.SET_TASK_MODE, wire.task_mode)
         return {TaskName(task): mode for task, mode in found.items()}
 
-    def messages(self, model: JobModel) -> tuple[CoordinatorStreamMessage, ...]:
+    def messages(
+        self, model: JobModel, among: Collection[TaskName] | None = None
+    ) -> tuple[CoordinatorStreamMessage, ...]:
         """Return records that turn the stream's state into exactly the modes of ``model``.
 
-        Tasks that are gone first.
+        Tasks that are gone first. ``among``: those that may be; None: any.
         """
         records = (wire.set_task_mode_assignment(t.task_name, t.task_mode) for t in _tasks(model))
-        return exactly(self._stream, MessageType.SET_TASK_MODE, records)
+        return exactly(self._stream, MessageType.SET_TASK_MODE, records, among)
 
 
 class TaskPartitionManager(RecordManager):
@@ -85,17 +87,23 @@ class TaskPartitionManager(RecordManager):
                 found.setdefault(task, set()).add(ssp)
         return {task: frozenset(ssps) for task, ssps in found.items()}
 
-    def messages(self, model: JobModel) -> tuple[CoordinatorStreamMessage, ...]:
+    def messages(
+        self, model: JobModel, among: Collection[SystemStreamPartition] | None = None
+    ) -> tuple[CoordinatorStreamMessage, ...]:
         """Return records that turn the stream's state into exactly the inputs of ``model``.
 
-        Partitions that are gone first.
+        Partitions that are gone first. ``among``: those to look at; None: all.
         """
+        if among is not None and not among:
+            return ()
         tasks_of: dict[SystemStreamPartition, list[str]] = {}
         for task in _tasks(model):
             for ssp in task.system_stream_partitions:
-                tasks_of.setdefault(ssp, []).append(task.task_name)
+                if among is None or ssp in among:
+                    tasks_of.setdefault(ssp, []).append(task.task_name)
         records = (wire.set_task_partition_assignment(s, sorted(t)) for s, t in tasks_of.items())
-        return exactly(self._stream, MessageType.SET_TASK_PARTITION, records)
+        names = None if among is None else [wire.partition_key(ssp) for ssp in among]
+        return exactly(self._stream, MessageType.SET_TASK_PARTITION, records, names)
 
 
 def _tasks(model: JobModel) -> Iterator[TaskModel]:
@@ -123,10 +131,11 @@ class LocalityManager(RecordManager):
         own = read_all(self._stream, MessageType.SET_CONTAINER_HOST, _host)
         hosts = {ProcessorId(processor_id): host for processor_id, host in own.items()}
         votes: dict[ProcessorId, Counter[Host]] = {}
-        tasks = self.read_tasks()
-        for task, processor_id in TaskAssignmentManager(self._stream).read().items():
-            if task in tasks:
-                votes.setdefault(processor_id, Counter())[tasks[task]] += 1
+        owners = self._stream.latest(MessageType.SET_TASK_CONTAINER)
+        for task, host in self.read_tasks().items():
+            owner = owners[task].value("containerId") if task in owners else None
+            if owner is not None:
+                votes.setdefault(ProcessorId(owner), Counter())[host] += 1
         for processor_id, counted in votes.items():
             hosts[processor_id] = min(counted, key=lambda host: (-counted[host], host))
         return hosts

@@ -141,6 +141,24 @@ class JobModel:
             if task.task_mode is TaskMode.ACTIVE
         }
 
+    def tasks(self) -> dict[TaskName, TaskModel]:
+        """Return {name: task} of all tasks."""
+        return {name: task for c in self.containers.values() for name, task in c.tasks.items()}
+
+    def unlike(self, other: "JobModel") -> "JobModel":
+        """Return the model without the tasks that ``other`` has in the same container.
+
+        It finds those alone that both share as objects, which takes no comparison of values. Equal
+        tasks that are two objects stay.
+        """
+        known = {p: container.tasks for p, container in other.containers.items()}
+        found = {}
+        for p, container in self.containers.items():
+            there = known.get(p, {})
+            tasks = {n: t for n, t in container.tasks.items() if there.get(n) is not t}
+            found[p] = ContainerModel(p, tasks)
+        return JobModel(self.config, found)
+
     def partition_counts(self) -> dict[SystemStream, int]:
         """Return {input stream: number of its partitions, the highest one of the model plus 1}."""
         tasks = (task for c in self.containers.values() for task in c.tasks.values())

@@ -16,12 +16,17 @@ from forked_tool import WRITER, run_about
 from job_configs import job_config
 from topic_records import alter, topic_records
 
+from homeport.appmaster.job_model.publication import publish
 from homeport.config.config import Config
 from homeport.config.errors import ConfigError, FencedError, UnavailableError, WireError
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.message import MessageType
+from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
+from homeport.job_coordinator.grouper.mixed_failover import failed_over
+from homeport.job_coordinator.grouper.mixed_standbys import Places
+from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.kafka.changelog_topics import changelog_topic_spec
 from homeport.job_coordinator.kafka.clients import LIBRDKAFKA_LOG
 from homeport.job_coordinator.kafka.coordinator_stream_store import CoordinatorStreamStore
@@ -31,9 +36,11 @@ from homeport.job_coordinator.kafka.topics import (
     coordinator_topic_spec,
 )
 from homeport.job_coordinator.metadata.configuration import ConfigManager
+from homeport.job_coordinator.metadata.recorded_model import ModelRecords, recorded_model
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import LocalityManager, TaskAssignmentManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
+from homeport.job_coordinator.model.job_model import JobModel, SystemStream
 
 
 @pytest.fixture
@@ -463,3 +470,34 @@ def test_writer_tool_refuses_in_one_line(kafka: str, tmp_path: Path) -> None:
     assert (usage.returncode, usage.stdout) == (1, "")
     assert usage.stderr.startswith("error: Invalid value for '--type'")
     assert usage.stderr.count("\n") == 1
+
+
+def test_what_a_driver_writes_of_each_change_makes_the_model(
+    config: Config, store: CoordinatorStreamStore
+) -> None:
+    """Failovers of mixed containers; another program writes a task's container in between."""
+    roles = {"job.hotstandby.enabled": "true", "job.container.mixed-roles": "true"}
+    more = {"job.container.count": "4", "task.inputs": "kafka.in", **roles}
+    hosts = {ProcessorId(str(n)): Host(f"nm{n}") for n in range(4)}
+    counts = {SystemStream("kafka", "in"): 12}
+    model = calculate_job_model(Config({**config, **more}), counts, NOTHING, places=Places(hosts))
+    with _store(config, transactional_id="homeport.of-a-driver") as own:
+        own.fence()
+        own.bootstrap()
+        records, written = ModelRecords(own), list[int]()
+        in_force: JobModel | None = None
+        losses: tuple[tuple[str, ...], ...] = ((), ("3",), ("2",), ())
+        for lost in losses:
+            there = Places({p: host for p, host in hosts.items() if p not in lost})
+            after = failed_over(model, [ProcessorId(p) for p in lost], there).model
+            before = len(store.catch_up())
+            own.catch_up()
+            publish(after, own, lambda host: host, in_force=in_force, records=records)
+            written.append(len(store.catch_up()) - before)
+            assert recorded_model(store, after.config) == after
+            assert ModelRecords(own).messages(after) == []
+            if lost == ("3",):
+                odd = wire.set_task_container_assignment("Partition 0", "elsewhere")
+                store.write([odd])
+            model = in_force = after
+    assert max(written[1:]) < written[0] / 2

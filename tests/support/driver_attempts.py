@@ -53,6 +53,7 @@ from homeport.job_coordinator.grouper.previous_assignment import NOTHING
 from homeport.job_coordinator.history.writer import HistoryWriter
 from homeport.job_coordinator.http.messages import CheckIn, Order, OrderKind, Started, Stopped
 from homeport.job_coordinator.metadata.epochs import Rank
+from homeport.job_coordinator.metadata.recorded_model import ModelRecords
 from homeport.job_coordinator.metadata.topics import InputTopicManager
 from homeport.job_coordinator.model.ids import Host, ProcessorId, RequestId, ResourceId
 from homeport.job_coordinator.model.incarnation import Incarnation
@@ -215,7 +216,8 @@ class Am:
         self.job_models = JobModelStore(history.parent)
         model = calculate_job_model(CONFIG, COUNTS, NOTHING)
         self.stream.write(given.records)
-        publication.publish(model, self.stream, lambda host: host)
+        self._records = ModelRecords(self.stream)
+        publication.publish(model, self.stream, lambda host: host, records=self._records)
         self.job_models.enter(1, model)
         planner = ModelPlanner(self.stream, self.job_models, lambda _: COUNTS, lambda *_: None)
         settings = DriverSettings(50, 10_000, 50, {"KEY": "value"}, ISOLATION_MS, permitted, found)
@@ -258,6 +260,7 @@ class Am:
             *(change.model, self.stream, Host),
             restart_all=change.restarts_all,
             in_force=self.job_models.model,
+            records=self._records,
             also=change.messages,
         )
 

@@ -30,6 +30,7 @@ from homeport.job_coordinator.coordinator_stream.message import CoordinatorStrea
 from homeport.job_coordinator.grouper.mixed_failover import failed_over
 from homeport.job_coordinator.grouper.mixed_standbys import Places
 from homeport.job_coordinator.metadata.epochs import FenceReport, fence_report_message
+from homeport.job_coordinator.metadata.recorded_model import ModelRecords
 from homeport.job_coordinator.model.ids import Host, ProcessorId, TaskName
 from homeport.job_coordinator.model.job_model import (
     ContainerModel,
@@ -50,13 +51,19 @@ _PARTS = ("placing", "loss", "recovery")
 class _Stream(StreamState):
     """The coordinator stream's state, without Kafka."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._new: list[CoordinatorStreamMessage] = []
+
     def catch_up(self) -> tuple[CoordinatorStreamMessage, ...]:
-        """Return nothing: no other process writes."""
-        return ()
+        """Return what was written since."""
+        new, self._new = tuple(self._new), []
+        return new
 
     def write(self, messages: Iterable[CoordinatorStreamMessage]) -> None:
         """Apply the records."""
         for message in messages:
+            self._new.append(message)
             self.apply(message)
 
 
@@ -68,6 +75,7 @@ class _Job(Cluster):
         self.model = model
         self.lost_processors: set[ProcessorId] = set()
         self._stream = _Stream()
+        self._records = ModelRecords(self._stream)
 
     def ran(self) -> dict[str, float]:
         """Run everything in line; return the times of its events."""
@@ -91,7 +99,10 @@ class _Job(Cluster):
         """Put the model in force; return the CPU seconds of records and of the event."""
         began = time.process_time()
         event = publish(
-            model, self._stream, lambda host: host, in_force=self.model, is_by_itself=is_by_itself
+            *(model, self._stream, lambda host: host),
+            in_force=self.model,
+            records=self._records,
+            is_by_itself=is_by_itself,
         )
         published_s = time.process_time() - began
         self.model = model

@@ -18,6 +18,7 @@ from homeport.appmaster.programs.supervisor import Process
 from homeport.appmaster.yarn.node_names import NodeNames
 from homeport.config.config import Config
 from homeport.config.errors import CannotListenError, ConfigError, UnavailableError
+from homeport.job_coordinator.metadata.recorded_model import ModelRecords
 from homeport.job_coordinator.model.ids import Host
 
 
@@ -78,7 +79,9 @@ def test_the_history_of_a_begin_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
     models: Any = None
     known: Any = None
     with pytest.raises(ConfigError, match="it was recreated"):
-        application_master.begin(container, stream, models, known, is_submission=True)
+        application_master.begin(
+            *(container, stream, models, known, ModelRecords(stream)), is_submission=True
+        )
     assert done == ["closed"]
 
 

@@ -8,7 +8,7 @@ from homeport.config.config import Config
 from homeport.job_coordinator.coordinator_stream.message import MessageType, tombstone
 from homeport.job_coordinator.grouper.job_model_calculator import calculate_job_model
 from homeport.job_coordinator.grouper.previous_assignment import NOTHING
-from homeport.job_coordinator.metadata.recorded_model import recorded_model
+from homeport.job_coordinator.metadata.recorded_model import ModelRecords, recorded_model
 from homeport.job_coordinator.metadata.state_facts import ChangelogPartitionManager
 from homeport.job_coordinator.metadata.task_assignment import (
     TaskAssignmentManager,
@@ -86,3 +86,34 @@ def test_tasks_of_which_no_changelog_partition_is_recorded_have_the_first() -> N
     stream.catch_up()
     tasks_of = [c.tasks.values() for c in recorded_model(stream, CONFIG).containers.values()]
     assert {task.changelog_partition for tasks in tasks_of for task in tasks} == {0}
+
+
+def test_a_model_that_was_not_written_counts_for_nothing() -> None:
+    """After a change with less of an input, which Kafka did not take, nothing is news."""
+    model = calculate_job_model(CONFIG, COUNTS, NOTHING)
+    fewer = calculate_job_model(CONFIG, {**COUNTS, SystemStream("k", "b"): 4}, NOTHING)
+    stream = InMemoryCoordinatorStream()
+    records = ModelRecords(stream)
+    stream.write(records.messages(model))
+    stream.catch_up()
+    records.written(model)
+    assert records.messages(fewer)
+    assert records.messages(model) == []
+    assert ModelRecords(stream).messages(model) == []
+
+
+def test_a_record_that_another_wrote_with_the_model_is_put_right() -> None:
+    """The model is the same; the stream is read once both are in it."""
+    model = calculate_job_model(CONFIG, COUNTS, NOTHING)
+    stream = InMemoryCoordinatorStream()
+    records = ModelRecords(stream)
+    made = records.messages(model)
+    odd = [
+        next(m for m in made if m.type == MessageType.SET_TASK_MODE),
+        next(m for m in made if m.type == MessageType.SET_TASK_CONTAINER),
+    ]
+    stream.write([*made, tombstone(odd[0].type, odd[0].key), odd[1]._replace(values={})])
+    stream.catch_up()
+    records.written(model)
+    again = records.messages(model)
+    assert [m._replace(source="") for m in again] == sorted(odd, key=made.index)

@@ -160,6 +160,12 @@ def test_tasks_decide_where_a_processor_goes(stream: InMemoryCoordinatorStream) 
     assert manager.read_processors() == {P0: "nm1", ProcessorId("7"): "nm7"}
     put(stream, wire.set_task_host_assignment(T1, "nm2", 1))
     assert manager.read_processors()[P0] == "nm2"
+    put(
+        stream,
+        wire.set_task_host_assignment(T2, "nm3", 1),
+        wire.tombstone(MessageType.SET_TASK_CONTAINER, T2),
+    )
+    assert P1 not in manager.read_processors()
 
 
 def test_locality_is_written_for_tasks_and_processor(stream: InMemoryCoordinatorStream) -> None:

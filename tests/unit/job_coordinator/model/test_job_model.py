@@ -53,3 +53,23 @@ def test_a_job_model_never_changes() -> None:
         with pytest.raises(FrozenInstanceError):
             setattr(value, field, None)
     assert [field.name for field in fields(JobModel)] == ["config", "containers"]
+
+
+def test_a_model_without_what_another_has_too() -> None:
+    """The same objects in the same container go; a task elsewhere stays, and one that is equal."""
+    kept, moved, renewed = (TaskModel(TaskName(name), (), n) for n, name in enumerate("abc"))
+    twin = TaskModel(renewed.task_name, (), renewed.changelog_partition)
+
+    def model(containers: dict[str, list[TaskModel]]) -> JobModel:
+        found = {
+            ProcessorId(p): ContainerModel(ProcessorId(p), {t.task_name: t for t in tasks})
+            for p, tasks in containers.items()
+        }
+        return JobModel(Config(), found)
+
+    before = model({"0": [kept, moved], "1": [renewed]})
+    after = model({"0": [kept], "1": [moved, twin], "2": []})
+    assert after.tasks() == before.tasks()
+    assert after.unlike(before) == model({"0": [], "1": [moved, twin], "2": []})
+    assert before.unlike(after) == model({"0": [moved], "1": [renewed]})
+    assert after.unlike(after) == model({"0": [], "1": [], "2": []})
