@@ -122,4 +122,5 @@ def destination(draft: Draft, placement: Placement, container: ContainerState) -
     hosts = [h for h in left if not host_fault(draft, h)]
     others = [h for h in hosts if h != own] or hosts
     free = [h for h in others if not draft.is_asked(h)] or others
-    return host_search.best_host(draft, container, frozenset(free).__contains__)
+    candidates = filter(frozenset(free).__contains__, draft.ranking.best_first())
+    return host_search.best_host(draft, container, candidates)

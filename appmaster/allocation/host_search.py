@@ -11,7 +11,7 @@ If home is not to be had, the least loaded other host, since containers on one h
 together.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from homeport.appmaster.allocation import separation
@@ -31,8 +31,10 @@ class Candidates:
     def __init__(self, draft: Draft, container: ContainerState) -> None:
         self._draft = draft
         self._container = container
-        self._live = draft.ranking.rank_of
+        self._live: Collection[Host] = draft.ranking.rank_of
         self._awaits_home = container.awaits_home(draft.exclusions)
+        if self._awaits_home:
+            self._live = frozenset(draft.ranking.best_first(only_empty=True))
         self._taken: list[Host] | None = None
 
     def __contains__(self, host: Host | None) -> bool:
@@ -49,7 +51,6 @@ class Candidates:
             and host not in self._container.tried
             and host not in self._draft.room.small
             and not self._draft.is_closed(host)
-            and not (self._awaits_home and self._draft.loads.get(host))
         )
 
     def __bool__(self) -> bool:
@@ -60,7 +61,8 @@ class Candidates:
         home = self._container.home
         if home in self:
             return home
-        return best_host(self._draft, self._container, self.__contains__)
+        hosts = self._draft.ranking.best_first(only_empty=self._awaits_home)
+        return best_host(self._draft, self._container, filter(self.__contains__, hosts))
 
 
 def may_go_home(draft: Draft, container: ContainerState) -> bool:
@@ -127,16 +129,13 @@ def why_not_home(draft: Draft, container: ContainerState, host: Host | None) -> 
     return next((why for is_so, why in obstacles if is_so), "")
 
 
-def best_host(
-    draft: Draft, container: ContainerState, is_candidate: Callable[[Host], bool]
-) -> Host | None:
-    """Return the first candidate by rank, one near the container's group last; None: no host."""
+def best_host(draft: Draft, container: ContainerState, candidates: Iterable[Host]) -> Host | None:
+    """Return the first of ``candidates``, one near the container's group last; None: no host."""
     near = None
-    for host in draft.ranking.best_first():
-        if is_candidate(host):
-            if not separation.shares_rack(draft, container, host):
-                return host
-            near = near or host
+    for host in candidates:
+        if not separation.shares_rack(draft, container, host):
+            return host
+        near = near or host
     return near
 
 

@@ -85,8 +85,11 @@ def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
     containers = draft.containers
     before, now = draft.before.exclusions, draft.exclusions
     changed = [host for host in {*before, *now} if before.get(host) != now.get(host)]
-    if changed:
-        yield from containers.indexed(Containers.QUEUED, NOWHERE)
+    is_open = any(now.get(host) is not False for host in changed)
+    for container in containers.rows(Containers.QUEUED, NOWHERE) if changed else ():
+        # The exclusion of another host gives one that waits for its home no further choice.
+        if is_open or not container.awaits_home(now):
+            yield container.processor_id
     for host in changed:
         yield from containers.indexed(Containers.QUEUED, host)
         for container in containers.rows(Containers.SEEKS_HOME, host):
@@ -95,7 +98,7 @@ def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
 
 
 def _of_empty_hosts(draft: Draft) -> Iterator[ProcessorId]:
-    if draft.newly_empty():
+    if not all(map(draft.is_closed, draft.newly_empty())):
         for container in draft.containers.rows(Containers.QUEUED, NOWHERE):
             if container.awaits_home(draft.exclusions):
                 yield container.processor_id

@@ -31,9 +31,9 @@ class Ranking:
     rank_of: Map[Host, Rank]
     by_rank: Map[Rank, Map[Host, None]]
 
-    def best_first(self) -> Iterator[Host]:
-        """Yield the hosts by rank, then by name."""
-        for rank in sorted(self.by_rank):
+    def best_first(self, *, only_empty: bool = False) -> Iterator[Host]:
+        """Yield the hosts by rank, then by name; ``only_empty``: those without a container."""
+        for rank in sorted(rank for rank in self.by_rank if not (only_empty and rank[1])):
             hosts = self.by_rank[rank]
             # Mostly the caller takes the first one.
             first = min(hosts)

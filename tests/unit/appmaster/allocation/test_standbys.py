@@ -5,6 +5,7 @@ Names as S9 are the scenarios of the reference, 14.5.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -179,9 +180,13 @@ def test_home_is_best_then_the_first_ranked_host_apart_from_the_group() -> None:
     )
     draft = Draft(state, "")
     assert host_search.Candidates(draft, replace(standby, home=A)).best() == A
-    assert host_search.best_host(draft, standby, {A, B}.__contains__) == B
-    assert host_search.best_host(draft, standby, {A, C}.__contains__) == A
-    assert host_search.best_host(draft, standby, set[Host]().__contains__) is None
+
+    def ranked(open_hosts: set[Host]) -> Iterable[Host]:
+        return filter(open_hosts.__contains__, draft.ranking.best_first())
+
+    assert host_search.best_host(draft, standby, ranked({A, B})) == B
+    assert host_search.best_host(draft, standby, ranked({A, C})) == A
+    assert host_search.best_host(draft, standby, ranked(set[Host]())) is None
 
 
 def test_an_idle_launcher_is_taken_at_home_or_where_home_is_not_requested() -> None:

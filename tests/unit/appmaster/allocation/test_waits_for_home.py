@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from homeport.appmaster.allocation.invariants import InvariantViolation, check
+from homeport.appmaster.allocation.invariants import check
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import ContainerPhase as P
 from homeport.appmaster.allocation.protocol.events import Event, ResourceEnded
 from homeport.appmaster.allocation.protocol.reasons import ReasonKind
 from homeport.appmaster.allocation.shortage import shortage
+from homeport.config.errors import InvariantViolation
 from homeport.job_coordinator.model.ids import Host, ProcessorId, ResourceId
 from tests.unit.appmaster.allocation.conftest import (
     Machine,
@@ -43,7 +44,7 @@ def _asked(machine: Machine, processor: str = "0") -> tuple[P, str | None]:
 
 
 def test_it_goes_home_when_its_host_is_back(lost: Machine) -> None:
-    """The probe is a request of its own; nothing is asked before."""
+    """The probe is a request of its own; there is none before."""
     lost.feed(exclusion_over("a"))
     assert _asked(lost) == (P.REQUESTED, "a")
     lost.feed(allocated(4), check_in("r3", "a", request=4))
