@@ -5,7 +5,8 @@ outstanding. Then the first container in the host's queue is placed again: activ
 then by id. A container is also placed again when
 
 - it, or a container of its group, has changed, or has lost the launcher reserved for it;
-- its host was excluded, or its home is open again; without a host: any exclusion changed;
+- its host was excluded, or its home is open again; without a host: any exclusion changed, or, if
+  its tasks have failed over, any host is open again;
 - a launcher that it may have has become idle;
 - a less loaded host is free, and no container waits for that one;
 - it waits for its home, and the last container has left another host.
@@ -21,6 +22,7 @@ from homeport.appmaster.allocation import separation
 from homeport.appmaster.allocation.job_state.draft import Draft
 from homeport.appmaster.allocation.job_state.state import (
     NOWHERE,
+    WITHOUT_TASKS,
     ContainerPhase,
     Containers,
     ContainerState,
@@ -85,11 +87,11 @@ def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
     containers = draft.containers
     before, now = draft.before.exclusions, draft.exclusions
     changed = [host for host in {*before, *now} if before.get(host) != now.get(host)]
-    is_open = any(now.get(host) is not False for host in changed)
-    for container in containers.rows(Containers.QUEUED, NOWHERE) if changed else ():
+    if changed:
+        yield from containers.indexed(Containers.QUEUED, NOWHERE)
+    if any(now.get(host) is not False for host in changed):
         # The exclusion of another host gives one that waits for its home no further choice.
-        if is_open or not container.awaits_home(now):
-            yield container.processor_id
+        yield from containers.indexed(Containers.QUEUED, WITHOUT_TASKS)
     for host in changed:
         yield from containers.indexed(Containers.QUEUED, host)
         for container in containers.rows(Containers.SEEKS_HOME, host):
@@ -99,9 +101,7 @@ def _of_exclusions(draft: Draft) -> Iterator[ProcessorId]:
 
 def _of_empty_hosts(draft: Draft) -> Iterator[ProcessorId]:
     if not all(map(draft.is_closed, draft.newly_empty())):
-        for container in draft.containers.rows(Containers.QUEUED, NOWHERE):
-            if container.awaits_home(draft.exclusions):
-                yield container.processor_id
+        yield from draft.containers.indexed(Containers.QUEUED, WITHOUT_TASKS)
 
 
 def _of_free_hosts(draft: Draft, done: AbstractSet[ProcessorId]) -> Iterator[ProcessorId]:

@@ -344,6 +344,8 @@ class Ending:
 
 NOWHERE = Host("")
 """The value in the index QUEUED of a container that is queued for no host."""
+WITHOUT_TASKS = Host("/")
+"""The same of one whose tasks have failed over."""
 
 
 class Containers(Table[ProcessorId, ContainerState]):
@@ -357,8 +359,8 @@ class Containers(Table[ProcessorId, ContainerState]):
     processors that its next permit lists; DUE: True for one that runs and is overtaken."""
     ASKED, ASKING, QUEUED, SEEKS_HOME, SEEKS_AWAY = range(7, 12)
     """Of one that seeks a launcher: the host that it requests (ASKING; ASKED: without a grant), the
-    host that it is queued for, or NOWHERE (QUEUED), its home (SEEKS_HOME), and its phase if it does
-    not seek its home (SEEKS_AWAY)."""
+    host that it is queued for, or NOWHERE or WITHOUT_TASKS (QUEUED), its home (SEEKS_HOME), and its
+    phase if it does not seek its home (SEEKS_AWAY)."""
 
     @staticmethod
     def key_of(row: ContainerState) -> ProcessorId:
@@ -381,7 +383,7 @@ class Containers(Table[ProcessorId, ContainerState]):
         shared: IndexValues = (phase, *ids, going, lists, due)
         asked = asking = queued = None
         if phase is ContainerPhase.QUEUED:
-            queued = wanted or NOWHERE
+            queued = wanted or (WITHOUT_TASKS if row.has_left else NOWHERE)
         elif phase is ContainerPhase.REQUESTED:
             asked = asking = wanted
         elif phase is ContainerPhase.ALLOCATED:
