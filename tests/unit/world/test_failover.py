@@ -92,7 +92,8 @@ class Pair:
     def judge(self) -> None:
         """The active took the standby's place, the standby has another; records say so."""
         self.scene.until(self.has_settled, "both run again", 120_000)
-        self.scene.work(3)
+        self.scene.work(3)  # the driver has noticed the loss by then
+        self.scene.until(self.has_settled, "both run again", 120_000)
         (other,) = {*self.scene.cluster.hosts} - {self.home, self.place}
         assert self.localities() == {ACTIVE: self.place, STANDBY: other}
         assert self.recorded() is None
