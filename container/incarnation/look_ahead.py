@@ -2,11 +2,14 @@
 
 From then on no earlier owner of the tasks writes: the ends that are requested are those to which
 changelogs and checkpoints are read (safety I3, K1). Nothing is done with them before the
-coordinator stream has confirmed the permit.
+coordinator stream has confirmed the permit. On YARN a command that changes the state raises all
+epochs first, so that no such permit is confirmed. A standalone processor's permit outlives a
+command that has come to its end: it looks once it is confirmed.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
@@ -110,6 +113,11 @@ class Beside:
         self._thread.close()
         if kind is not None:  # it may use what is closed next
             self._thread.is_over(_LAST_S)
+
+    @staticmethod
+    def later(function: Callable[[], T]) -> Callable[[], T]:
+        """Return what makes the call when its result is first wanted, and keeps that."""
+        return functools.cache(function)
 
     def begin(self, function: Callable[[], T]) -> Callable[[], T]:
         """Begin the call; return what waits for its result, or raises its error."""

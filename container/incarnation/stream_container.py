@@ -214,9 +214,10 @@ class StreamContainer(Container):
         self, beside: Beside, readers: Mapping[str, LogReader], context: IncarnationContext
     ) -> tuple[TransactionalProducer, Callable[[], Looked], Callable[[], None]]:
         """Fence; return the producer, and what waits for the looks into Kafka that follow."""
-        topics = beside.begin(lambda: topics_of(self._job, readers))
+        begin = beside.later if context.permit.model else beside.begin
+        topics = begin(lambda: topics_of(self._job, readers))
         producer = start_up.fence_and_begin(context)
-        looked = beside.begin(lambda: look(self._job, readers, topics()))
+        looked = begin(lambda: look(self._job, readers, topics()))
         places = start_up.places_of(self._job, context.clients.written)
         return producer, looked, beside.begin(lambda: producer.look_ahead(places))
 

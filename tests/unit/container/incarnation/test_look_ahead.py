@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterable, Sequence
 from typing import cast
@@ -97,3 +98,11 @@ def test_an_order_to_stop_ends_the_wait_and_what_it_leaves_is_waited_for() -> No
     with pytest.raises(StopRequestedError), Beside(check) as beside:
         beside.begin(call)()
     assert done == ["done"]
+
+
+def test_what_is_looked_up_later_is_looked_up_once() -> None:
+    """A processor's permit is confirmed first: a command may change the state until then."""
+    calls = itertools.count(1)
+    result = Beside.later(lambda: next(calls))
+    assert next(calls) == 1
+    assert (result(), result(), next(calls)) == (2, 2, 3)
