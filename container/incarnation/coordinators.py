@@ -6,7 +6,6 @@ incarnation needs a session of its own with ZooKeeper.
 
 import functools
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
@@ -34,7 +33,8 @@ _Answer = TypeVar("_Answer")
 class ApplicationMaster:
     """The coordinator of a job on YARN, which keeps permits in the coordinator stream.
 
-    A driver that is being restarted is waited for. StopRequestedError: the order to stop came.
+    A driver that is being restarted is waited for. UnavailableError: the AM did not answer for half
+    a minute. StopRequestedError: the order to stop came.
     """
 
     def __init__(self, client: CoordinatorClient, stop: StopFlag) -> None:
@@ -45,10 +45,9 @@ class ApplicationMaster:
         """Return the JobModel of that version with this container.
 
         If it has standbys, the model also has the containers of their active tasks.
-        UnavailableError: the AM did not answer for half a minute.
         """
         ask = functools.partial(self._client.processor_model, own, version)
-        return self._answered(ask, "asking again", _AM_PATIENCE_S)
+        return self._answered(ask, "asking again")
 
     def config(self) -> Mapping[str, str]:
         """Return the configuration in force, as the AM has it now."""
@@ -60,18 +59,17 @@ class ApplicationMaster:
         report_fenced(stream, permit)
 
     def report_started(self, message: Started) -> None:
-        """Report the start to the AM, which is waited for without a limit.
+        """Report the start to the AM.
 
         If the AM refuses the report, the container goes on: its lease alone decides whether it may.
         """
         try:
-            tell = functools.partial(self._client.started, message)
-            self._answered(tell, "sending it again", math.inf)
+            self._answered(functools.partial(self._client.started, message), "sending it again")
         except WireError as error:
             _LOG.error("the AM does not take the report of the start: %s", error)
 
-    def _answered(self, ask: Callable[[], _Answer], again: str, patience_s: float) -> _Answer:
-        deadline = time.monotonic() + patience_s
+    def _answered(self, ask: Callable[[], _Answer], again: str) -> _Answer:
+        deadline = time.monotonic() + _AM_PATIENCE_S
         while True:
             try:
                 return ask()

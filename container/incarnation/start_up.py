@@ -22,7 +22,6 @@ from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.clocks import read_clocks
 from homeport.container.host.executors import OneThread
-from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.incarnation.adjunct_start import adjunct_storage, streams_now
 from homeport.container.incarnation.changelog_trims import StoreTrim, portions, read_trims
 from homeport.container.incarnation.context import IncarnationContext
@@ -189,27 +188,13 @@ class Positions:
 
 
 def report_started(
-    context: IncarnationContext,
-    restored: Mapping[str, Mapping[str, Restored]],
-    *,
-    beside: bool = False,
+    context: IncarnationContext, restored: Mapping[str, Mapping[str, Restored]]
 ) -> None:
-    """Report the start to history, log and coordinator; StopRequestedError: the order came.
-
-    ``beside``: a thread reports it to the coordinator, whose answer is not waited for.
-    """
+    """Report the start to the coordinator, history and log; errors as of the coordinator."""
     started = Started(context.permit.incarnation, restored, context.phases.total())
+    context.coordinator.report_started(started)
     context.history("started", seconds=dict(started.seconds))
     _LOG.info("started: %s", ", ".join(f"{name} {s:.2f} s" for name, s in started.seconds.items()))
-
-    def report() -> None:
-        with contextlib.suppress(StopRequestedError):
-            context.coordinator.report_started(started)
-
-    if beside:
-        threading.Thread(target=report, name="report", daemon=True).start()
-    else:
-        context.coordinator.report_started(started)
 
 
 def storage_of(context: IncarnationContext, kept: KeptStores | None = None) -> ContainerStorage:

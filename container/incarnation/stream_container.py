@@ -204,7 +204,7 @@ class StreamContainer(Container):
         return self._work(parts, is_stream_task=issubclass(task_class, StreamTask))
 
     def _report_started(self) -> None:
-        start_up.report_started(self._context, self._restored, beside=True)
+        start_up.report_started(self._context, self._restored)
         if self._standbys is not None:
             self._standbys.start()
         memory_mb = self._job.task.memory.warm_spare_mb

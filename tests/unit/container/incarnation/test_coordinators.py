@@ -168,19 +168,16 @@ def test_a_driver_that_is_being_restarted_is_waited_for(ask: _Ask, question: obj
     assert client.asked == [question] * 3
 
 
-def test_an_am_that_stays_away_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time that it is given, what it said last is the error.
-
-    A container at work reports its start whenever the AM is back.
-    """
+@_EACH
+def test_an_am_that_stays_away_is_reported(
+    ask: _Ask, question: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the time that it is given, what it said last is the error."""
     monkeypatch.setattr(coordinators, "_AM_PATIENCE_S", -1)
     client = _Client(UnavailableError("refused"), MODEL)
     with pytest.raises(UnavailableError, match="refused"):
-        _fetch(client, StopFlag())
-    assert client.asked == [OWN_VERSION]
-    client = _Client(UnavailableError("refused"), MODEL)
-    _report(client, StopFlag())
-    assert client.asked == [STARTED] * 2
+        ask(client, StopFlag())
+    assert client.asked == [question]
 
 
 @_EACH

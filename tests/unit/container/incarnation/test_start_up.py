@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import queue
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -358,30 +357,6 @@ def test_a_start_knows_where_its_transactions_will_probably_write() -> None:
     assert start_up.places_of(job, written) == {own, checkpoints, ("out", None)}
     without = _job(over={"task.checkpoint.factory": "none"})
     assert start_up.places_of(without, ()) == {own}
-
-
-def test_the_coordinator_need_not_answer_before_the_first_input(tmp_path: Path) -> None:
-    """The history has the start; an order to stop ends the report of a coordinator that is away."""
-    came, leave = threading.Event(), threading.Event()
-
-    def report(_message: Started) -> None:
-        came.set()
-        leave.wait(60)
-        raise StopRequestedError
-
-    permit, lines = Permit(Incarnation(ProcessorId("0"), 4), 7, ()), list[str]()
-    coordinator = SimpleNamespace(report_started=report)
-    context = context_in(
-        tmp_path,
-        _job(),
-        permit,
-        coordinator=coordinator,
-        history=lambda name, **_: lines.append(name),
-    )
-    start_up.report_started(context, {}, beside=True)
-    assert lines == ["started"]
-    assert came.wait(60)
-    leave.set()
 
 
 @pytest.mark.parametrize(
