@@ -76,10 +76,10 @@ def may_ask_any(draft: Draft, container: ContainerState) -> bool:
     If its group, or the other containers of the job, keep it from a host, the grant may be on that
     very host.
     """
+    if container.awaits_home(draft.exclusions):
+        return False
     live = draft.hosts or ()
-    return not container.awaits_home(draft.exclusions) and len(
-        separation.left_to(draft, container, live)
-    ) == len(live)
+    return len(separation.left_to(draft, container, live)) == len(live)
 
 
 def seek(draft: Draft, container: ContainerState) -> tuple[ContainerState, Candidates]:
