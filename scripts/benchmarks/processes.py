@@ -1,4 +1,4 @@
-"""Processes that are measured: their memory and CPU as Linux counts them, and their results."""
+"""Processes that are measured: their memory as Linux counts it, and their results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
-
-import psutil
 
 from benchmarks.report import BenchmarkError
 
@@ -62,23 +60,6 @@ def serving(function: str, *arguments: object) -> Iterator[tuple[int, int]]:
             raise BenchmarkError(f"benchmarks.{function} ended before it served")
         yield process.pid, int(line)
         process.communicate("", timeout=_STOP_S)
-
-
-def cpu_s(pid: int) -> float:
-    """CPU seconds of the process so far, in user and kernel mode."""
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
-
-
-def tree_cpu_s(pid: int | None = None) -> float:
-    """CPU seconds of the process, by default this one, and of all below it that run, so far."""
-    pid = os.getpid() if pid is None else pid
-    return sum(map(cpu_s, (pid, *pids_below(pid))))
-
-
-def pids_below(pid: int) -> list[int]:
-    """Return the processes that it started, that those started, and so on."""
-    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
 def resident_mb(pid: int | str = "self") -> float:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import processes
+from benchmarks import cpu_time
 from benchmarks.allocator.adoption_launchers import Launchers, Tally
 from benchmarks.bed import broker, scratch
 from benchmarks.jobs import config_of
@@ -95,7 +95,7 @@ class _Story:
         await self._steady("before", driver, keeper, STEADY_S)
 
         as_it_was, again = await self._containers(), _again(tally)
-        keeper_cpu, killed, killed_ms = processes.cpu_s(keeper), time.monotonic(), _wall_ms()
+        keeper_cpu, killed, killed_ms = cpu_time.cpu_s(keeper), time.monotonic(), _wall_ms()
         os.kill(driver, signal.SIGKILL)
         await self._until(
             lambda: len(self._accounted_for(killed_ms)) >= LAUNCHERS,
@@ -106,8 +106,8 @@ class _Story:
         found = self._accounted_for(killed_ms)
         self._figure("from the kill until the first is adopted", min(found) / 1000, "s")
         self._figure("from the kill until all 1,000 are adopted", max(found) / 1000, "s")
-        self._figure("CPU of the new driver until then", processes.cpu_s(successor), "s")
-        spent = processes.cpu_s(keeper) - keeper_cpu
+        self._figure("CPU of the new driver until then", cpu_time.cpu_s(successor), "s")
+        spent = cpu_time.cpu_s(keeper) - keeper_cpu
         self._figure("CPU of the keeper meanwhile", spent, "s")
         self._figure("check-ins answered then: p99", tally.quantile(0.99, killed, over), "s")
         await self._steady("after", successor, keeper, AFTER_S)
@@ -132,10 +132,10 @@ class _Story:
 
     async def _steady(self, when: str, driver: int, keeper: int, seconds: float) -> None:
         began = time.monotonic()
-        before = [processes.cpu_s(pid) for pid in (driver, keeper)]
+        before = [cpu_time.cpu_s(pid) for pid in (driver, keeper)]
         await asyncio.sleep(seconds)
         now = time.monotonic()
-        spent = [processes.cpu_s(pid) - b for pid, b in zip((driver, keeper), before, strict=True)]
+        spent = [cpu_time.cpu_s(pid) - b for pid, b in zip((driver, keeper), before, strict=True)]
         tally, span = self._launchers.tally, now - began
         self._figure(f"{when}: check-ins answered a second", tally.rate(began, now))
         self._figure(f"{when}: p99 of the answer", tally.quantile(0.99, began, now), "s")

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
-from benchmarks import processes
+from benchmarks import cpu_time, processes
 from benchmarks.allocator.adoption_launchers import exchange, post
 from benchmarks.report import Row, at_least, at_most, figure
 from homeport.appmaster.lease.lease_server import LeaseServer
@@ -29,9 +29,9 @@ _GRANTED = b'"granted"'
 def rows() -> Iterator[Row]:
     """The share of a core that the keeper's server needs, and its answers to the launchers."""
     with processes.serving("allocator.keeper.serve", LAUNCHERS) as (pid, port):
-        before = processes.cpu_s(pid)
+        before = cpu_time.cpu_s(pid)
         answers, slowest_s = asyncio.run(_renew(port))
-        cpu_s = processes.cpu_s(pid) - before
+        cpu_s = cpu_time.cpu_s(pid) - before
     # By the time that it should take: a busy machine takes longer, which is no merit.
     yield at_most("CPU of the keeper, of one core", 100 * cpu_s / SECONDS, 30, "%")
     yield figure("CPU of one renewal", cpu_s / sum(answers.values()) * 1e3, "ms")

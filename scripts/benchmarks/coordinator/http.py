@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 
-from benchmarks import processes
+from benchmarks import cpu_time, processes
 from benchmarks.coordinator.callers import Calls, call_at_once, hold_at_once
 from benchmarks.coordinator.model_server import TOKEN
 from benchmarks.report import Row, at_least, at_most, figure
@@ -85,11 +85,11 @@ def _requests(path: str, *, gzip: bool) -> list[bytes]:
 
 
 def _round(pid: int, port: int, path: str, *, gzip: bool) -> _Round:
-    before, cpu = processes.resident_mb(pid), processes.cpu_s(pid)
+    before, cpu = processes.resident_mb(pid), cpu_time.cpu_s(pid)
     processes.forget_peak(pid)
     calls = call_at_once(port, _requests(path, gzip=gzip))
     growth_mb = max(0.0, processes.peak_mb(pid) - before)
-    return _Round(calls, processes.cpu_s(pid) - cpu, growth_mb)
+    return _Round(calls, cpu_time.cpu_s(pid) - cpu, growth_mb)
 
 
 def _rows_of(name: str, done: _Round, *, limit_s: float | None = None) -> Iterator[Row]:

@@ -19,7 +19,8 @@ from benchmarks.bed import broker, committed_reader, cores_s
 from benchmarks.commit.input_records import make_topics
 from benchmarks.commit.job import topic
 from benchmarks.commit.tasks import OUTPUT, PARTITIONS
-from benchmarks.processes import child, tree_cpu_s
+from benchmarks.cpu_time import tree_cpu_s
+from benchmarks.processes import child
 from benchmarks.report import BenchmarkError, Row, at_most, figure
 
 _NUMBERS = itertools.count(1)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from benchmarks.bed import scratch
-from benchmarks.processes import cpu_s, pids_below, resident_mb, tree_cpu_s
+from benchmarks.cpu_time import cpu_s, pids_below, tree_cpu_s
+from benchmarks.processes import resident_mb
 from benchmarks.report import BenchmarkError, Row, Spent, figure
 from homeport import BATCH_SCHEMA
 from homeport.container.adjunct.frames import EntryColumns, StoreFrame

@@ -17,7 +17,7 @@ from typing import Any
 from zookeeper_process import ZooKeeperServer
 
 from benchmarks.bed import Busy, scratch
-from benchmarks.processes import tree_cpu_s
+from benchmarks.cpu_time import tree_cpu_s
 from benchmarks.report import BenchmarkError, Row, at_most, figure
 from homeport.job_coordinator.parent_death import die_with_parent
 

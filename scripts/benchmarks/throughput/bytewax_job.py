@@ -20,7 +20,7 @@ from bytewax.dataflow import Dataflow
 from bytewax.recovery import RecoveryConfig, init_db_dir
 from bytewax.testing import run_main
 
-from benchmarks.processes import tree_cpu_s
+from benchmarks.cpu_time import tree_cpu_s
 from benchmarks.report import Spent
 
 _SAVED = timedelta(seconds=1)

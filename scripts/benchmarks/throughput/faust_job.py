@@ -16,7 +16,7 @@ from typing import Any
 
 import faust
 
-from benchmarks.processes import tree_cpu_s
+from benchmarks.cpu_time import tree_cpu_s
 from benchmarks.report import Spent
 from benchmarks.throughput.work import LIMIT, PARTITIONS
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from benchmarks.bed import scratch
 from benchmarks.commit.job import Run, Watch, topic
 from benchmarks.commit.tasks import STORE
+from benchmarks.cpu_time import tree_cpu_s
 from benchmarks.jobs import config_of, container_of, store_keys
-from benchmarks.processes import tree_cpu_s
 from benchmarks.report import Spent
 from benchmarks.throughput.functions import task_class
 from benchmarks.throughput.tasks import SCHEMA, Counts, ParsedCounts, Sent, Sums

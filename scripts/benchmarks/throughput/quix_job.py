@@ -14,7 +14,7 @@ from typing import Any
 
 from quixstreams import Application
 
-from benchmarks.processes import tree_cpu_s
+from benchmarks.cpu_time import tree_cpu_s
 from benchmarks.report import Spent
 from benchmarks.throughput.work import LIMIT
 

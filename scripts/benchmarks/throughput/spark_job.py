@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from benchmarks.processes import tree_cpu_s
+from benchmarks.cpu_time import tree_cpu_s
 from benchmarks.report import Spent
 from benchmarks.throughput.work import LIMIT
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from benchmarks.options import parse_arguments
@@ -12,6 +16,24 @@ from benchmarks.report import BenchmarkError
 from benchmarks.throughput import runs, work
 from benchmarks.throughput.check import Results
 from benchmarks.throughput.contestants import COUNT, FRONT, Took
+
+
+_PROGRAMS = Path(runs.__file__).parent
+_SCRIPTS = _PROGRAMS.parents[1]
+_PEERS = sorted(pins.stem for pins in _PROGRAMS.glob("*.txt"))
+
+
+@pytest.mark.parametrize("peer", _PEERS)
+def test_an_environment_of_a_peer_need_not_have_homeport(peer: str) -> None:
+    """What a peer's program imports of ours needs no installed package at all."""
+    program = ast.parse((_PROGRAMS / f"{peer}_job.py").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(program) if isinstance(node, ast.ImportFrom)]
+    ours = [node.module for node in imports if str(node.module).startswith("benchmarks")]
+    assert ours
+    code = f"import importlib, sys; sys.path.append({str(_SCRIPTS)!r})\n"
+    code += f"for name in {ours}: importlib.import_module(name)"
+    # without the packages of any environment
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True, timeout=60)
 
 
 def test_what_is_right_follows_from_the_records() -> None:
