@@ -180,6 +180,10 @@ class Run:
         loop.flush()
         source.close()
 
+    def close(self) -> None:
+        """Close the stores: RocksDB's threads must not outlive the interpreter."""
+        self._storage.close()
+
 
 def main() -> None:
     """``SERVERS NAME KIND EXACTLY_ONCE ROCKSDB_MB``; a line of input per pass, of output too.
@@ -194,6 +198,7 @@ def main() -> None:
             found = run.measure(int(line))
             state_mb = sum(f.stat().st_size for f in folder.rglob("*.sst")) / _MIB
             print(json.dumps({**found, "peak_mb": peak_mb(), "state_mb": state_mb}), flush=True)
+        run.close()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from benchmarks.bed import scratch
@@ -72,8 +72,8 @@ def with_spark(
     settings = PipelineSettings.of(job.config, folder / "spark")
     spark = None if settings is None else start_pipeline(settings)
     try:
-        run = Run(job, task_class, folder, _ROCKSDB_MB)
-        yield run, None if spark is None else spark.pipeline(stop.check)
+        with closing(Run(job, task_class, folder, _ROCKSDB_MB)) as run:
+            yield run, None if spark is None else spark.pipeline(stop.check)
     finally:
         if spark is not None:
             spark.stop()
