@@ -24,6 +24,7 @@ def main() -> int:
     options = parse_arguments(sys.argv[1:])
     signal.signal(signal.SIGTERM, _interrupt)
     print_machine()
+    whole = True
     try:
         for section in options.sections:
             module = SECTIONS[options.name][section]
@@ -32,7 +33,7 @@ def main() -> int:
             arguments = [options.runs] if options.name in REPEATED else []
             if options.name == COMPARED:
                 arguments += [options.records, options.contestants]
-            print_section(title, rows(*arguments), plot=options.plot)
+            whole &= print_section(title, rows(*arguments), plot=options.plot)
     except (BenchmarkError, ClusterError, DemoError, HomeportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -40,7 +41,7 @@ def main() -> int:
         print("interrupted", file=sys.stderr)
         return 130
     print_machine()
-    return 0
+    return 0 if whole else 1
 
 
 if __name__ == "__main__":

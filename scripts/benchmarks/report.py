@@ -40,7 +40,8 @@ class Row:
     """One figure. ``target`` is empty, and ``reached`` None, where none was set.
 
     ``number``, ``unit``: what ``value`` shows, for a plot. ``parts``: what the figure consists of,
-    (name, number) in their order, for a plot too.
+    (name, number) in their order, for a plot too. ``has_failed``: there is no figure, and
+    ``target`` is the reason.
     """
 
     what: str
@@ -50,6 +51,12 @@ class Row:
     number: float = 0.0
     unit: str = ""
     parts: tuple[tuple[str, float], ...] = ()
+    has_failed: bool = False
+
+
+def failed(what: str, reason: object) -> Row:
+    """Return the row of what could not be measured."""
+    return Row(what, "failed", str(reason), has_failed=True)
 
 
 def figure(
@@ -159,8 +166,11 @@ def _loop_ns() -> float:
     return (time.process_time_ns() - began) / _TURNS
 
 
-def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> None:
-    """The title, and each row as soon as it is there; with ``plot`` its rates as bars, too."""
+def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> bool:
+    """Print the title, and each row as soon as it is there; with ``plot`` its rates as bars, too.
+
+    Return whether all was measured.
+    """
     print(f"\n{title}", flush=True)
     shown = []
     for row in rows:
@@ -171,6 +181,7 @@ def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> Non
     if plot:
         _print_bars([row for row in shown if row.unit.endswith("/s")])
         _print_stacks([row for row in shown if row.parts])
+    return not any(row.has_failed for row in shown)
 
 
 def _print_bars(rows: Sequence[Row]) -> None:

@@ -32,33 +32,33 @@ class Results:
                 for message in messages:
                     yield message.key() or b"", message.value()
 
-    def require_all(self, title: str, topic: str, right: dict[bytes, list[int]]) -> None:
+    def require_all(self, topic: str, right: dict[bytes, list[int]]) -> None:
         """Each key has exactly these outputs, in their order; BenchmarkError where it has not."""
         found: dict[bytes, list[int]] = {}
         for key, value in self.of(topic):
             found.setdefault(key, []).append(int(value or b"0"))
-        _require(title, found, right)
+        _require(found, right)
 
-    def require_last(self, title: str, topic: str, right: dict[bytes, int]) -> None:
+    def require_last(self, topic: str, right: dict[bytes, int]) -> None:
         """The last value of each key is exactly this one; BenchmarkError where it is not."""
-        _require(title, {key: int(value or b"0") for key, value in self.of(topic)}, right)
+        _require({key: int(value or b"0") for key, value in self.of(topic)}, right)
 
-    def require_state(self, title: str, topic: str, right: dict[bytes, int]) -> None:
+    def require_state(self, topic: str, right: dict[bytes, int]) -> None:
         """The same of a changelog of Quix Streams, whose keys have the name of the value, too.
 
         BenchmarkError: it is not.
         """
         last = dict(self.of(topic))
-        _require(title, {k.rpartition(b"|")[0]: int(v) for k, v in last.items() if v}, right)
+        _require({k.rpartition(b"|")[0]: int(v) for k, v in last.items() if v}, right)
 
 
-def _require(title: str, found: Mapping[bytes, T], right: Mapping[bytes, T]) -> None:
+def _require(found: Mapping[bytes, T], right: Mapping[bytes, T]) -> None:
     if found == right:
         return
     wrong = sorted(k for k in found.keys() | right.keys() if found.get(k) != right.get(k))
     key = wrong[0]
     raise BenchmarkError(
-        f"{title}: {len(wrong)} of {len(right)} keys are wrong; of key {key!r} it has "
+        f"{len(wrong)} of {len(right)} keys are wrong; of key {key!r} it has "
         f"{_short(found.get(key))}, right is {_short(right.get(key))}"
     )
 

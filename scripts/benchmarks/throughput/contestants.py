@@ -5,80 +5,91 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
 from benchmarks.report import BenchmarkError
 from benchmarks.throughput.peers import python_of, spark_jars
+from benchmarks.throughput.work import Right
 
 _LIMIT_S = 1800
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The topic that all read, and what is right. ``kept``: records that pass the filter."""
+    """A topic that all read, and what is right of its records."""
 
     servers: str
     topic: str
     records: int
-    kept: int
+    right: Right
 
 
 Command = Callable[[Input, str], list[str]]
-_RECORDS: Callable[[Input], object] = attrgetter("records")
+"""Of one run, from its input and its own name, which its topics have."""
+_Argument = Callable[[Input], object]
+_RECORDS: _Argument = attrgetter("records")
 
 
-def _own() -> str:
-    return sys.executable
+def _kept(given: Input) -> int:
+    return sum(given.right.counts.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """``name``: as ``--contestants`` has it. ``command``: of one run, from its own name."""
+    """``name``: as ``--contestants`` has it. ``prepare``: fetch what its runs need.
+
+    BenchmarkError, ClusterError: it cannot be had.
+    """
 
     name: str
     title: str
-    command: Command
+    prepare: Callable[[], Command]
 
 
-def _program(name: str, python: Callable[[], str], *rest: Callable[[Input], object]) -> Command:
-    """Return the command of one of our programs, with SERVERS NAME INPUT and the rest."""
+def _program(
+    module: str, *rest: _Argument, python: Callable[[], str] = lambda: sys.executable
+) -> Callable[[], Command]:
+    """Prepare one of our programs, with SERVERS NAME INPUT and the rest as its arguments."""
+    return lambda: _command([python(), "-m", f"benchmarks.throughput.{module}"], *rest)
+
+
+def _command(program: Sequence[str], *rest: _Argument) -> Command:
     return lambda given, run_name: [
-        *(python(), "-m", f"benchmarks.throughput.{name}", given.servers, run_name, given.topic),
+        *(*program, given.servers, run_name, given.topic),
         *(str(value(given)) for value in rest),
     ]
 
 
-def _ours(kind: str) -> Command:
-    return _program("job", _own, _RECORDS, lambda _: kind)
+def _ours(kind: str) -> Callable[[], Command]:
+    return _program("job", _RECORDS, lambda _: kind)
 
 
-def _quix(kind: str, outputs: Callable[[Input], object]) -> Command:
-    return _program("quix_job", partial(python_of, "quix"), outputs, lambda _: kind)
+def _peer(name: str, *rest: _Argument) -> Callable[[], Command]:
+    return _program(f"{name}_job", *rest, python=partial(python_of, name))
 
 
-def _faust(kind: str) -> Command:
-    return _program("faust_job", partial(python_of, "faust"), _RECORDS, lambda _: kind)
+def _spark() -> Command:
+    jars = spark_jars()
+    return _program("spark_job", lambda _: jars)()
 
 
 OUTPUT = (
     Contestant("ours", "StreamTask", _ours("stream")),
     Contestant("ours", "function under @job.each", _ours("each")),
-    Contestant("quix", "Quix Streams", _quix("output", _RECORDS)),
-    Contestant("faust", "Faust", _faust("output")),
-    Contestant("bytewax", "Bytewax", _program("bytewax_job", partial(python_of, "bytewax"))),
+    Contestant("quix", "Quix Streams", _peer("quix", _RECORDS, lambda _: "output")),
+    Contestant("faust", "Faust", _peer("faust", _RECORDS, lambda _: "output")),
+    Contestant("bytewax", "Bytewax", _peer("bytewax")),
 )
 COUNT = (
     Contestant("ours", "typed pipeline + BatchTask", _ours("typed")),
     Contestant("ours", "from_json pipeline + BatchTask", _ours("pipeline")),
     Contestant("ours", "BatchTask alone", _ours("batch")),
-    Contestant("quix", "Quix Streams", _quix("count", attrgetter("kept"))),
-    Contestant(
-        "spark", "Spark Structured Streaming", _program("spark_job", _own, lambda _: spark_jars())
-    ),
-    Contestant("faust", "Faust", _faust("count")),
+    Contestant("quix", "Quix Streams", _peer("quix", _kept, lambda _: "count")),
+    Contestant("spark", "Spark Structured Streaming", _spark),
+    Contestant("faust", "Faust", _peer("faust", _RECORDS, lambda _: "count")),
 )
 FRONT = (
     Contestant("ours", "function under @job.each", _ours("each")),
@@ -101,19 +112,18 @@ class Took:
     cpu_s: float
 
 
-def run(contestant: Contestant, given: Input, name: str) -> Took:
-    """One run under this name, which its topics have.
+def run_once(command: Sequence[str]) -> Took:
+    """Run one contestant.
 
     BenchmarkError: it failed, or took half an hour.
     """
-    command = contestant.command(given, name)
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_LIMIT_S
         )
     except subprocess.TimeoutExpired:
-        raise BenchmarkError(f"{contestant.title}: not done after {_LIMIT_S} s") from None
+        raise BenchmarkError(f"not done after {_LIMIT_S} s") from None
     if done.returncode != 0:
         print(done.stderr, file=sys.stderr)
-        raise BenchmarkError(f"{contestant.title} ended with exit code {done.returncode}")
+        raise BenchmarkError(f"ended with exit code {done.returncode}")
     return Took(**json.loads(done.stdout.splitlines()[-1]))

@@ -3,60 +3,131 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from operator import attrgetter
 from statistics import median
 
 from benchmarks.bed import broker
 from benchmarks.commit import tasks
 from benchmarks.commit.input_records import fill, make_run_topics
 from benchmarks.commit.job import topic
-from benchmarks.report import BenchmarkError, Row, at_least, spread
+from benchmarks.report import BenchmarkError, Row, at_least, failed, spread
 from benchmarks.throughput.check import Results
-from benchmarks.throughput.contestants import COUNT, FRONT, OUTPUT, Contestant, Input, Took, run
+from benchmarks.throughput.contestants import (
+    COUNT,
+    FRONT,
+    OUTPUT,
+    Command,
+    Contestant,
+    Input,
+    Took,
+    run_once,
+)
 from benchmarks.throughput.job import job_of
 from benchmarks.throughput.work import PARTITIONS, Right, records
 from homeport.job_coordinator.kafka.topics import TopicAdmin
+from homeport.local_cluster.errors import ClusterError
 
 KEYS = 10_000
 OURS = "ours"
-_TIMES_QUIX = 4.0
-"""How many times Quix Streams the first of ours is to reach; of others, once."""
+CLOCK, CPU = "by the clock", "by CPU"
+_TARGETS = {
+    ("quix", CLOCK): 4.0,
+    ("quix", CPU): 4.0,
+    ("spark", CLOCK): 1.0,
+    ("faust", CLOCK): 1.0,
+    ("bytewax", CLOCK): 1.0,
+}
+"""How many times the rate of another one the first of ours is to reach."""
 _FRONT = 0.97
 """The part of a class's rate that a function must reach."""
 _INPUT = "throughput"
 
 Check = Callable[[Results, Contestant, str, Right], None]
 """Of the results of one run, which has this name."""
-Ratios = Callable[[Sequence[Contestant], dict[str, list[Took]]], Iterator[Row]]
+Found = dict[str, list[Took]]
+"""The runs of each contestant, by its title; of one that has none, nothing."""
+Ratios = Callable[[Sequence[Contestant], Found], Iterator[Row]]
+
+
+class _Race:
+    """Runs on one broker, each with topics of its own, and the judgement of their results."""
+
+    def __init__(self, servers: str, total: int, check: Check) -> None:
+        self._system = job_of(servers, _INPUT, _INPUT, "batch").transaction_system
+        self._results = Results(self._system)
+        self._numbers = itertools.count(1)
+        self._check = check
+        self._given = self._input(servers, _INPUT, total)
+
+    def _input(self, servers: str, topic: str, total: int) -> Input:
+        TopicAdmin(self._system).create(topic, PARTITIONS, 1, {})
+        right = Right()
+        fill(servers, topic, right.noted(records(total, KEYS)))
+        return Input(servers, topic, total, right)
+
+    def took(self, one: Contestant, command: Command) -> Took:
+        """Let it run once.
+
+        BenchmarkError: it failed, or its result is wrong.
+        """
+        name = f"{one.name}{next(self._numbers)}"
+        _make_topics(self._given.servers, name)
+        took = run_once(command(self._given, name))
+        self._check(self._results, one, name, self._given.right)
+        return took
+
+    def close(self) -> None:
+        """Nothing is read any more."""
+        self._results.close()
 
 
 def _compared(
     contestants: Sequence[Contestant], total: int, runs: int, check: Check, ratios: Ratios
 ) -> Iterator[Row]:
-    """Rates, CPU and ratios of ``total`` records.
+    """Yield rates, CPU and ratios of ``total`` records.
 
-    BenchmarkError: a contestant failed, or its result is wrong.
+    BenchmarkError: none takes part.
     """
     if not contestants:
         raise BenchmarkError("none of --contestants takes part in this section")
-    with broker() as started:
-        servers = started.bootstrap_servers
-        system = job_of(servers, _INPUT, _INPUT, "batch").transaction_system
-        TopicAdmin(system).create(_INPUT, PARTITIONS, 1, {})
-        right = Right()
-        fill(servers, _INPUT, right.noted(records(total, KEYS)))
-        given = Input(servers, _INPUT, total, sum(right.counts.values()))
-        results = Results(system)
-        found: dict[str, list[Took]] = {one.title: [] for one in contestants}
-        numbers = itertools.count(1)
-        for one in list(contestants) * runs:
-            name = f"{one.name}{next(numbers)}"
-            _make_topics(servers, name)
-            found[one.title].append(run(one, given, name))
-            check(results, one, name, right)
-        results.close()
+    ready: dict[Contestant, Command] = {}
+    for one in contestants:
+        try:
+            ready[one] = one.prepare()
+        except (BenchmarkError, ClusterError) as error:
+            yield failed(one.title, error)
+    found: Found = {}
+    with broker() as started, closing(_Race(started.bootstrap_servers, total, check)) as race:
+        yield from _in_turns(ready, runs, race.took, found)
     yield from _measured(found, total)
     yield from ratios(contestants, found)
+
+
+def _in_turns(
+    ready: Mapping[Contestant, Command],
+    runs: int,
+    took: Callable[[Contestant, Command], Took],
+    found: Found,
+) -> Iterator[Row]:
+    """Yield a row for each run as soon as it is done, and add it to ``found``.
+
+    A contestant that fails has a row with the reason, and does not run again.
+    """
+    out: set[str] = set()
+    for number, (one, command) in itertools.product(range(1, runs + 1), ready.items()):
+        if one.title in out:
+            continue
+        what = f"{one.title}, run {number}"
+        try:
+            run = took(one, command)
+        except BenchmarkError as error:
+            out.add(one.title)
+            yield failed(what, error)
+        else:
+            found.setdefault(one.title, []).append(run)
+            yield Row(what, f"{run.s:.2f} s, CPU {run.cpu_s:.2f} s")
 
 
 def _make_topics(servers: str, name: str) -> None:
@@ -74,7 +145,7 @@ def quix_changelog(name: str) -> str:
     return f"changelog__{name}--{_INPUT}--default"
 
 
-def _measured(found: dict[str, list[Took]], total: int) -> Iterator[Row]:
+def _measured(found: Found, total: int) -> Iterator[Row]:
     for title, took in found.items():
         yield spread(title, [total / one.s for one in took], "/s")
     for title, took in found.items():
@@ -82,36 +153,36 @@ def _measured(found: dict[str, list[Took]], total: int) -> Iterator[Row]:
         yield spread(f"{title}: CPU of a million", per_million, "s")
 
 
-def _ratios(contestants: Sequence[Contestant], found: dict[str, list[Took]]) -> Iterator[Row]:
+def _ratios(contestants: Sequence[Contestant], found: Found) -> Iterator[Row]:
     ours = [one for one in contestants if one.name == OURS]
     others = [one for one in contestants if one.name != OURS]
     for own, other in itertools.product(ours, others):
-        mine, theirs = found[own.title], found[other.title]
-        what = f"{own.title} against {other.title}"
-        clock = median(one.s for one in theirs) / median(one.s for one in mine)
-        cpu = median(one.cpu_s for one in theirs) / median(one.cpu_s for one in mine)
-        is_quix = other.name == "quix"
-        limit = None if own != ours[0] else _TIMES_QUIX if is_quix else 1.0
-        yield at_least(f"{what}, by the clock", clock, limit, "times")
-        yield at_least(f"{what}, by CPU", cpu, limit if is_quix else None, "times")
+        for how, times in _times(own, other, found):
+            limit = _TARGETS.get((other.name, how)) if own == ours[0] else None
+            yield at_least(f"{own.title} against {other.title}, {how}", times, limit, "times")
 
 
-def _pairs(contestants: Sequence[Contestant], found: dict[str, list[Took]]) -> Iterator[Row]:
-    """Yield the rate of each contestant against that of the next one, by CPU and by the clock."""
+def _pairs(contestants: Sequence[Contestant], found: Found) -> Iterator[Row]:
+    """Yield the rate of each contestant against that of the next one."""
     for own, other in zip(contestants[::2], contestants[1::2], strict=True):
-        mine, theirs = found[own.title], found[other.title]
-        what = f"{own.title} against {other.title}"
-        cpu = median(one.cpu_s for one in theirs) / median(one.cpu_s for one in mine)
-        clock = median(one.s for one in theirs) / median(one.s for one in mine)
-        yield at_least(f"{what}, by CPU", cpu, _FRONT, "times")
-        yield at_least(f"{what}, by the clock", clock, _FRONT, "times")
+        for how, times in _times(own, other, found):
+            yield at_least(f"{own.title} against {other.title}, {how}", times, _FRONT, "times")
+
+
+def _times(own: Contestant, other: Contestant, found: Found) -> Iterator[tuple[str, float]]:
+    """Yield how many times as fast ``own`` is; nothing where one of both has no run."""
+    if own.title in found and other.title in found:
+        for how, taken in ((CLOCK, attrgetter("s")), (CPU, attrgetter("cpu_s"))):
+            mine, theirs = (median(map(taken, found[one.title])) for one in (own, other))
+            yield how, theirs / mine
 
 
 def output(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
     """Compare every output of every run."""
 
     def check(results: Results, one: Contestant, name: str, right: Right) -> None:
-        results.require_all(one.title, outputs_of(name), right.sums)
+        del one  # all send the same
+        results.require_all(outputs_of(name), right.sums)
 
     return _compared([one for one in OUTPUT if one.name in names], records, runs, check, _ratios)
 
@@ -121,11 +192,11 @@ def count(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
 
     def check(results: Results, one: Contestant, name: str, right: Right) -> None:
         if one.name == "quix":
-            results.require_state(one.title, quix_changelog(name), right.counts)
+            results.require_state(quix_changelog(name), right.counts)
         elif one.name == "faust":
-            results.require_last(one.title, f"{name}-counts-changelog", right.counts)
+            results.require_last(f"{name}-counts-changelog", right.counts)
         else:
-            results.require_last(one.title, outputs_of(name), right.counts)
+            results.require_last(outputs_of(name), right.counts)
 
     return _compared([one for one in COUNT if one.name in names], records, runs, check, _ratios)
 
@@ -136,9 +207,9 @@ def front(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
 
     def check(results: Results, one: Contestant, name: str, right: Right) -> None:
         if one in FRONT[:2]:
-            results.require_all(one.title, outputs_of(name), right.sums)
+            results.require_all(outputs_of(name), right.sums)
         else:
-            results.require_last(one.title, outputs_of(name), right.counts)
+            results.require_last(outputs_of(name), right.counts)
 
     return _compared(FRONT, records, runs, check, _pairs)
 

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 from benchmarks import processes
+from benchmarks.__main__ import main
 from benchmarks.allocator.placement import measured
 from benchmarks.commit.tasks import distinct_records, hot_records
 from benchmarks.coordinator.callers import Calls, call_at_once, hold_at_once
 from benchmarks.coordinator.model import fewest_moves
 from benchmarks.coordinator.model_server import TOKEN, _Backend, model_of
 from benchmarks.options import SECTIONS, parse_arguments
-from benchmarks.report import at_least, at_most, figure, print_section
+from benchmarks.report import at_least, at_most, failed, figure, print_section
 from coordinator_server import Loop
 
 from homeport.job_coordinator.http.server import JobCoordinatorServer
@@ -113,6 +114,22 @@ def test_a_plot_shows_rates_as_bars(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     print_section("Title", rows[1:], plot=True)
     assert "#" not in capsys.readouterr().out
+
+
+def test_what_could_not_be_measured_has_a_row_and_the_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rows after it are printed, too."""
+    rows = [figure("first", 1, "s"), failed("second", "it ended"), figure("third", 3, "s")]
+    module = importlib.import_module("benchmarks.throughput.runs")
+    monkeypatch.setattr(sys, "argv", ["bench", "throughput", "--section", "front"])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("benchmarks.__main__.print_machine", lambda: None)
+    for expected, some in ((1, rows), (0, rows[:1])):
+        monkeypatch.setattr(module, "SECTIONS", {"front": ("Title", lambda *_, r=some: r)})
+        assert main() == expected
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert shown[:5] == ["", "Title", "first 1 s", "second failed it ended", "third 3 s"]
 
 
 def test_the_records_of_a_commit_benchmark_have_no_order() -> None:

@@ -15,8 +15,16 @@ from benchmarks.options import parse_arguments
 from benchmarks.report import BenchmarkError
 from benchmarks.throughput import runs, work
 from benchmarks.throughput.check import Results
-from benchmarks.throughput.contestants import COUNT, FRONT, Took
-
+from benchmarks.throughput.contestants import (
+    COUNT,
+    FRONT,
+    OUTPUT,
+    Command,
+    Contestant,
+    Input,
+    Took,
+    run_once,
+)
 
 _PROGRAMS = Path(runs.__file__).parent
 _SCRIPTS = _PROGRAMS.parents[1]
@@ -68,21 +76,21 @@ def test_an_output_that_is_missing_doubled_or_out_of_turn_is_an_error() -> None:
     """Named with the key and both values."""
     right = {b"a": [1, 2], b"b": [3]}
     whole: list[tuple[bytes, bytes | None]] = [(b"a", b"1"), (b"b", b"3"), (b"a", b"2")]
-    _Read(whole).require_all("it", "out", right)
+    _Read(whole).require_all("out", right)
     for wrong in (whole[:2], [*whole, whole[2]], whole[::-1]):
-        with pytest.raises(BenchmarkError, match="it: 1 of 2 keys are wrong; of key b'a' it has "):
-            _Read(wrong).require_all("it", "out", right)
+        with pytest.raises(BenchmarkError, match="1 of 2 keys are wrong; of key b'a' it has "):
+            _Read(wrong).require_all("out", right)
 
 
 def test_the_last_count_of_each_key_is_compared() -> None:
     """As sent, and as Quix Streams names its state."""
     right = {b"a": 2}
-    _Read([(b"a", b"1"), (b"a", b"2")]).require_last("it", "out", right)
-    _Read([(b"a|total", b"1"), (b"a|total", b"2")]).require_state("it", "log", right)
+    _Read([(b"a", b"1"), (b"a", b"2")]).require_last("out", right)
+    _Read([(b"a|total", b"1"), (b"a|total", b"2")]).require_state("log", right)
     with pytest.raises(BenchmarkError):
-        _Read([(b"a", b"2"), (b"a", b"1")]).require_last("it", "out", right)
+        _Read([(b"a", b"2"), (b"a", b"1")]).require_last("out", right)
     with pytest.raises(BenchmarkError):
-        _Read([(b"a|total", b"2"), (b"b|total", b"1")]).require_state("it", "log", right)
+        _Read([(b"a|total", b"2"), (b"b|total", b"1")]).require_state("log", right)
 
 
 def test_ratios_are_of_medians_with_a_target_for_the_first_of_ours() -> None:
@@ -124,8 +132,44 @@ def test_a_function_is_compared_with_the_class_after_it() -> None:
     """It reaches the target within three hundredths of the class's rate."""
     found = {one.title: [Took(s, s)] for one, s in zip(FRONT, (1.02, 1.0, 1.1, 1.0), strict=True)}
     each, *_, batch = runs._pairs(FRONT, found)
-    assert (each.what, each.reached) == (f"{FRONT[0].title} against StreamTask, by CPU", True)
-    assert (batch.what, batch.reached) == (
-        f"{FRONT[2].title} against BatchTask, by the clock",
-        False,
+    assert (each.what, each.reached) == (f"{FRONT[0].title} against StreamTask, by the clock", True)
+    assert (batch.what, batch.reached) == (f"{FRONT[2].title} against BatchTask, by CPU", False)
+
+
+def test_a_contestant_that_fails_leaves_the_rows_of_all_others() -> None:
+    """Its row has the reason, what it had is kept, and it does not run again."""
+    ours, function, quix = OUTPUT[:3]
+    calls: list[str] = []
+
+    def took(one: Contestant, command: Command) -> Took:
+        calls.append(command(Input("", "", 1, work.Right()), "run")[0])
+        if one == quix or (one == ours and len(calls) > 3):
+            raise BenchmarkError("ended with exit code -11")
+        return Took(1.0, 2.0)
+
+    ready: dict[Contestant, Command] = {
+        ours: lambda *_: ["ours"],
+        function: lambda *_: ["function"],
+        quix: lambda *_: ["quix"],
+    }
+    found: dict[str, list[Took]] = {}
+    rows = runs._in_turns(ready, 3, took, found)
+    first = next(rows)
+    assert (first.what, first.has_failed, calls) == ("StreamTask, run 1", False, ["ours"])
+    assert [(row.what, row.target) for row in rows if row.has_failed] == [
+        ("Quix Streams, run 1", "ended with exit code -11"),
+        ("StreamTask, run 2", "ended with exit code -11"),
+    ]
+    assert calls == ["ours", "function", "quix", "ours", "function", "function"]
+    assert {title: len(took) for title, took in found.items()} == {ours.title: 1, function.title: 3}
+    assert list(runs._ratios(OUTPUT, found)) == []
+
+
+def test_a_program_that_fails_is_named_by_its_exit_code() -> None:
+    """The last line of one that does not fail is what it took."""
+    program = (
+        "import sys; print('begins'); print('{\"s\": 2, \"cpu_s\": 3}'); sys.exit(int(sys.argv[1]))"
     )
+    assert run_once([sys.executable, "-c", program, "0"]) == Took(2, 3)
+    with pytest.raises(BenchmarkError, match="ended with exit code 7"):
+        run_once([sys.executable, "-c", program, "7"])
