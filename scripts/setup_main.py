@@ -19,7 +19,7 @@ class-data archive. Safe to repeat and to interrupt. Takes about a minute the fi
 under a second after that. Progress goes to stderr."""
 
 
-_NEEDS = ("java", "spark", *WANTED)
+_NEEDS = ("java", "spark", *(need for need in WANTED if need != "compiler"))
 
 
 def _parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -161,6 +161,13 @@ TASK_BATCH_MAX_BYTES = OwnIntKey(
     "64 MB",
     liveness=Liveness.RESTARTS_CONTAINERS,
 )
+TASK_INPUT_NATIVE = OwnBoolKey(
+    "task.input.native",
+    "input goes from Kafka's client into Arrow without a Python object per record; false: through "
+    "Python objects, with the same results and more CPU",
+    default=True,
+    liveness=Liveness.RESTARTS_CONTAINERS,
+)
 TASK_TRANSACTION_MAX_BYTES = OwnIntKey(
     "task.transaction.max.bytes",
     "a transaction with this much input or output ends early",

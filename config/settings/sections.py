@@ -203,6 +203,7 @@ class TaskConfig:
     hang_ms: Annotated[int, keys.TASK_HANG_MS]
     callback_timeout_ms: int | None
     batch_max_bytes: int
+    input_native: Annotated[bool, keys.TASK_INPUT_NATIVE]
     exactly_once: Annotated[bool, keys.TASK_EXACTLY_ONCE]
     checkpoint_enabled: bool
     checkpoint_system: str

@@ -25,7 +25,7 @@ from homeport.container.incarnation.context import IncarnationContext
 from homeport.container.incarnation.restoring import restore_stores
 from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.client_properties import follow_properties
-from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.input_consumer import InputConsumer, Reading
 from homeport.container.kafka.log_reader import LogReader, log_readers
 from homeport.container.processing.adjunct_feed import AdjunctFeed
 from homeport.container.processing.records import BadRecords
@@ -146,7 +146,7 @@ def adjunct_follower(
         job.systems,
         positions.starts,
         _connect,
-        max_bytes=_BUFFER_BYTES,
+        reading=Reading(_BUFFER_BYTES, job.task.input_native),
         lost=storage.lost,
         # Other streams do not wait for a version: no task reads it yet.
         stored=replace(storage.inputs, awaited=NONE_STORED.awaited),

@@ -21,7 +21,7 @@ from homeport.container.incarnation.restoring import restore_stores
 from homeport.container.incarnation.standby_tasks import StandbyTasks
 from homeport.container.incarnation.warm_up import GettingReady
 from homeport.container.kafka.drain import Drain
-from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.input_consumer import InputConsumer, Reading
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.sending import partition_count, refused_record
@@ -362,7 +362,7 @@ class StreamContainer(Container):
             positions.starts,
             kept.input_client,
             ends=positions.ends,
-            max_bytes=self._job.task.batch_max_bytes,
+            reading=Reading(self._job.task.batch_max_bytes, self._job.task.input_native),
             lost=self._lost_in_work,
             stored=self._storage.stored_inputs,
             release=kept.give_back,

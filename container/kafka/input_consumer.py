@@ -1,22 +1,22 @@
 """InputConsumer: the job's input of this container, one Arrow table per micro-batch."""
 
-import bisect
-import itertools
 import logging
 import math
 import operator
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from homeport.config.settings.input_section import LostInput
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.api import BATCH_SCHEMA
+from homeport.container.kafka.batch_tables import Piece, table_of
 from homeport.container.kafka.client_properties import input_properties, know_topics, unread
+from homeport.container.kafka.input_reader import Fault, Reader, Taken, reader_of
 from homeport.container.progress.input_position import InputPosition, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
@@ -27,7 +27,6 @@ from homeport.container.progress.input_schedule import (
     tier_of,
 )
 from homeport.container.progress.restore import OffsetRange
-from homeport.container.progress.transaction_plan import HeaderPairs
 from homeport.job_coordinator.kafka.clients import consumer, error_of, is_end
 from homeport.job_coordinator.kafka.transient_errors import is_transient
 from homeport.job_coordinator.model.ids import TaskName
@@ -35,13 +34,23 @@ from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
 _LOG = logging.getLogger(__name__)
 
-_HEADERS = BATCH_SCHEMA.field("headers").type
-
 MAX_BYTES = 64 * 1024 * 1024
 _STABLE_S = 2.0
 _SAY_S = 5.0
 RANGE_S = 10.0
 """The time limit for the offsets of a partition's beginning and end."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How input is read.
+
+    ``max_bytes``: a batch with so many bytes of values takes no more records. ``is_native``:
+    whether records go into Arrow without Python objects, where that can be.
+    """
+
+    max_bytes: int = MAX_BYTES
+    is_native: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,9 @@ class MicroBatch:
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]]
 
 
+_USUAL = Reading()
+
+
 class InputConsumer:
     """Reads the partitions of its tasks, each from the task's next offset. Not thread-safe.
 
@@ -68,10 +80,9 @@ class InputConsumer:
     ``starts`` {task: {partition: next offset}}: a partition of several tasks is read once, from the
     smallest offset; each task sees only what follows its own. ``ends`` {partition: its end}:
     bootstrap streams are read up to there before others; it is what is known of a partition that
-    waits. ``max_bytes``: a batch with so many bytes of values takes no more records. ``lost``: is
-    called with each gap that the job skips. ``stored``: the partitions that fill adjunct stores.
-    After a gap they continue at the oldest record, whatever the stream's policy: a store knows what
-    it lacks. ``release``: gets each client at the end.
+    waits. ``lost``: is called with each gap that the job skips. ``stored``: the partitions that
+    fill adjunct stores. After a gap they continue at the oldest record, whatever the stream's
+    policy: a store knows what it lacks. ``release``: gets each client at the end.
     """
 
     def __init__(
@@ -81,7 +92,7 @@ class InputConsumer:
         connect: Callable[[SystemConfig, Mapping[str, Any]], Consumer] | None = None,
         *,
         ends: Mapping[SystemStreamPartition, int] | None = None,
-        max_bytes: int = MAX_BYTES,
+        reading: Reading = _USUAL,
         lost: Callable[[SystemStreamPartition, InputPosition], None] | None = None,
         stored: StoredInputs = NONE_STORED,
         release: Callable[[Consumer], object] = operator.methodcaller("close"),
@@ -89,7 +100,7 @@ class InputConsumer:
         self._stored = stored
         self._release = release
         self._systems = systems
-        self._max_bytes = max_bytes
+        self._max_bytes = reading.max_bytes
         self._lost = lost
         self._readers: dict[SystemStreamPartition, list[tuple[TaskName, int]]] = {}
         for task_name, offsets in sorted(starts.items()):
@@ -113,17 +124,22 @@ class InputConsumer:
         self._began_s, self._began_left = time.monotonic(), self._schedule.left(self._next)
         places = sorted({(tier, ssp.system) for ssp, tier in tiers.items()})
         self._clients: dict[tuple[int, str], Consumer] = {}
-        self._held: dict[tuple[int, str], list[Message]] = {}
+        self._takers: dict[tuple[int, str], Reader] = {}
+        rows = partial(_first_row, self._readers)
         for tier, system in places:
             own = [s for s in self._next if s.system == system and tiers[s] == tier]
-            properties = input_properties(systems[system], max_bytes // len(places))
+            properties = input_properties(systems[system], reading.max_bytes // len(places))
             if tier == BOOTSTRAP_TIER:
                 # A partition may end with a marker, which is no record: only this shows its end.
                 properties["enable.partition.eof"] = True
             client = (connect or consumer)(systems[system], properties)
             know_topics(client, systems[system], sorted({ssp.stream for ssp in own}))
-            client.assign([self._place(ssp) for ssp in own if ssp not in self._waiting])
-            self._clients[tier, system] = client
+            read = [ssp for ssp in own if ssp not in self._waiting]
+            # In the order of the rows of a batch, which then need not be sorted.
+            taker = reader_of(client, system, sorted(own, key=rows), native=reading.is_native)
+            client.assign([self._place(ssp) for ssp in read])
+            taker.assigned(read)
+            self._clients[tier, system], self._takers[tier, system] = client, taker
 
     def _place(self, ssp: SystemStreamPartition) -> TopicPartition:
         return TopicPartition(ssp.stream, ssp.partition, self._next[ssp])
@@ -148,7 +164,7 @@ class InputConsumer:
         released = self._waiting - self._schedule.waiting(awaited)
         self._waiting -= released
         for ssp in sorted(released):
-            self._client(ssp).incremental_assign([self._place(ssp)])
+            self._begin_at(ssp)
         if released:
             self._served, left = self._read_places(), len(self._waiting)
             _LOG.info("%d partitions begin; %d wait for bootstrap streams", len(released), left)
@@ -168,73 +184,42 @@ class InputConsumer:
             StoreError: the same, and the stream's store cannot go on; or a store has no version.
             UnavailableError: Kafka is away for longer than the library waits.
         """
-        grouped: dict[SystemStreamPartition, list[Message]] = {}
+        found: list[Taken] = []
         self.begin_released()
         # In turns: a store may bootstrap for hours, and its records are always at hand.
         is_filling = self._schedule.is_bootstrapping or bool(self._waiting)
         order = self._schedule.order(others_first=self._had_bootstrap and is_filling)
         served = [place for tier in order for place in self._served if place[0] == tier]
         if len(served) > 1:
-            self._take(served, max_rows, 0, grouped)
-        if not grouped:
-            self._take(served, max_rows, timeout_s / max(1, len(served)), grouped)
-        self._had_bootstrap = any(self._schedule.tiers[s] == BOOTSTRAP_TIER for s in grouped)
+            found = self._take(served, max_rows, 0)
+        if not found:
+            found = self._take(served, max_rows, timeout_s / max(1, len(served)))
+        lasts = {run.ssp: run.last for taken in found for run in taken.runs}
+        self._had_bootstrap = any(self._schedule.tiers[s] == BOOTSTRAP_TIER for s in lasts)
         if self._schedule.is_bootstrapping:
-            self._pass_bootstrap(grouped)
+            self._pass_bootstrap(lasts)
         # Also when records came: another partition may stand still.
         for line in self._open_ends.reports(self._stands):
             _LOG.warning("%s", line)
-        return self._batch(grouped) if grouped else None
+        return self._batch(found) if found else None
 
     def _take(
-        self,
-        places: Sequence[tuple[int, str]],
-        max_rows: int,
-        patience_s: float,
-        grouped: dict[SystemStreamPartition, list[Message]],
-    ) -> None:
-        """Put the records of the first tier that has some into ``grouped``."""
+        self, places: Sequence[tuple[int, str]], max_rows: int, patience_s: float
+    ) -> list[Taken]:
+        """Return the records of the first tier that has some."""
+        found: list[Taken] = []
         served = None
-        for tier, system in places:
-            if grouped and tier != served:
-                return
-            served = tier
-            messages = self._taken((tier, system), max_rows, 0 if grouped else patience_s)
-            self._group(tier, system, messages, grouped)
-
-    def _taken(self, place: tuple[int, str], max_rows: int, patience_s: float) -> list[Message]:
-        client = self._clients[place]
-        found = self._held.pop(place, None) or client.consume(1, patience_s)
-        if found and len(found) < max_rows and sum(map(len, found)) < self._max_bytes:
-            found += client.consume(max_rows - len(found), 0)
-        count = min(max_rows, within(self._max_bytes, found))
-        if count < len(found):
-            self._held[place] = found[count:]
-            del found[count:]
+        for place in places:
+            if found and place[0] != served:
+                break
+            served = place[0]
+            patience = 0 if found else patience_s
+            taken = self._takers[place].take(max_rows, self._max_bytes, patience)
+            for fault in taken.faults:
+                self._passed_over(place[0], fault)
+            if taken.runs:
+                found.append(taken)
         return found
-
-    def _group(
-        self,
-        tier: int,
-        system: str,
-        messages: Sequence[Message],
-        grouped: dict[SystemStreamPartition, list[Message]],
-    ) -> None:
-        # By a plain tuple: hashing a SystemStreamPartition costs more than all else here.
-        by_place: dict[tuple[str | None, int | None], list[Message]] = {}
-        for message in messages:
-            error = message.error()
-            if error is not None:
-                self._passed_over(tier, system, message, error)
-                continue
-            place = (message.topic(), message.partition())
-            group = by_place.get(place)
-            if group is None:
-                by_place[place] = [message]
-            else:
-                group.append(message)
-        for (topic, partition), group in by_place.items():
-            grouped[SystemStreamPartition(system, topic or "", partition or 0)] = group
 
     @property
     def following(self) -> Mapping[SystemStreamPartition, int]:
@@ -310,14 +295,15 @@ class InputConsumer:
 
     def close(self) -> None:
         """End the reading."""
-        for client in self._clients.values():
+        for place, client in self._clients.items():
+            self._takers[place].close()
             self._release(client)
         self._clients.clear()
-        self._held.clear()
+        self._takers.clear()
 
-    def _pass_bootstrap(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> None:
-        """Update the schedule by ``grouped``; log when the other inputs begin."""
-        read = {ssp: (messages[-1].offset() or 0) + 1 for ssp, messages in grouped.items()}
+    def _pass_bootstrap(self, lasts: Mapping[SystemStreamPartition, int]) -> None:
+        """Update the schedule by the last offsets read; log when the other inputs begin."""
+        read = {ssp: last + 1 for ssp, last in lasts.items()}
         self._schedule = self._schedule.passed({**self._next, **read})
         if self._schedule.is_bootstrapping:
             self._say_what_waits()
@@ -348,19 +334,18 @@ class InputConsumer:
             self._said_s = now_s
         return is_due
 
-    def _passed_over(self, tier: int, system: str, message: Message, error: KafkaError) -> None:
-        ssp = SystemStreamPartition(system, message.topic() or "", message.partition() or 0)
+    def _passed_over(self, tier: int, fault: Fault) -> None:
+        ssp, offset, error = fault
         if is_end(error):
             # Records before it are in an earlier batch, or in this one.
-            self._next[ssp] = max(self._next[ssp], message.offset() or 0)
+            self._next[ssp] = max(self._next[ssp], offset)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's name
-            self._go_on_elsewhere(tier, ssp, message.offset())
+            self._go_on_elsewhere(tier, ssp, offset)
         elif not is_transient(error):
-            place = f"{message.topic()} partition {message.partition()}"
-            what = f"reading the input {place} at offset {message.offset()}"
-            raise unread(self._systems[system], what, error)
+            what = f"reading the input {ssp.stream} partition {ssp.partition} at offset {offset}"
+            raise unread(self._systems[ssp.system], what, error)
 
-    def _go_on_elsewhere(self, tier: int, ssp: SystemStreamPartition, asked: int | None) -> None:
+    def _go_on_elsewhere(self, tier: int, ssp: SystemStreamPartition, asked: int) -> None:
         """Continue at the offset of the stream's policy: the next offset does not exist."""
         client, system = self._clients[tier, ssp.system], self._systems[ssp.system]
         place = TopicPartition(ssp.stream, ssp.partition)
@@ -369,98 +354,53 @@ class InputConsumer:
         except KafkaException as error:
             what = f"asking the offsets of {ssp.stream} partition {ssp.partition}"
             raise unread(system, what, error_of(error)) from None
-        following = max(self._next[ssp], asked or 0)
+        following = max(self._next[ssp], asked)
         lost = LostInput.EARLIEST if ssp in self._stored.partitions else self._policies[ssp].lost
         position = next_position(ssp, following, OffsetRange(oldest, end), lost)
         client.incremental_unassign([place])
         self._next[ssp] = position.offset
-        client.incremental_assign([self._place(ssp)])
+        self._begin_at(ssp)
         if position.lost and self._lost is not None:
             self._lost(ssp, position)
 
-    def _batch(self, grouped: Mapping[SystemStreamPartition, list[Message]]) -> MicroBatch | None:
-        parts: dict[TaskName, list[tuple[SystemStreamPartition, list[Message]]]] = {}
+    def _begin_at(self, ssp: SystemStreamPartition) -> None:
+        """Read the partition, which its client has not been assigned, from the next offset on."""
+        self._client(ssp).incremental_assign([self._place(ssp)])
+        self._takers[self._schedule.tiers[ssp], ssp.system].assigned([ssp])
+
+    def _batch(self, found: Sequence[Taken]) -> MicroBatch | None:
+        pieces: list[Piece] = []
         first: dict[TaskName, dict[SystemStreamPartition, int]] = {}
         processed: dict[TaskName, dict[SystemStreamPartition, int]] = {}
-        size = 0
-        for ssp, messages in sorted(grouped.items()):
-            last = messages[-1].offset() or 0
-            self._next[ssp] = max(self._next[ssp], last + 1)
-            for task_name, start in self._readers[ssp]:
-                own = messages
-                if (own[0].offset() or 0) < start:
-                    own = [m for m in messages if (m.offset() or 0) >= start]
-                if own:
-                    first.setdefault(task_name, {})[ssp] = own[0].offset() or 0
-                    processed.setdefault(task_name, {})[ssp] = last
+        for records, runs, _ in found:
+            row = 0
+            for run in runs:
+                ssp = run.ssp
+                self._next[ssp] = max(self._next[ssp], run.last + 1)
+                for task_name, start in self._readers[ssp]:
+                    if run.last < start:
+                        continue
+                    piece = Piece(task_name, ssp, records, row, run.rows, run.size_bytes)
+                    if run.first < start:
+                        piece = piece.since(start)
+                    first.setdefault(task_name, {})[ssp] = piece.first
+                    processed.setdefault(task_name, {})[ssp] = run.last
                     if self._stored.shared.get(ssp, task_name) == task_name:
-                        parts.setdefault(task_name, []).append((ssp, own))
-                        size += sum(map(len, own))
-        tables = [table_of(t, ssp, own) for t in sorted(parts) for ssp, own in parts[t]]
-        if not tables:
+                        pieces.append(piece)
+                row += run.rows
+        if not pieces:
             return None
-        table = pa.concat_tables(tables).combine_chunks()
-        return MicroBatch(table, size, first, processed)
+        pieces.sort(key=lambda piece: (piece.task, piece.ssp))
+        size_bytes = sum(piece.size_bytes for piece in pieces)
+        return MicroBatch(table_of(pieces), size_bytes, first, processed)
 
 
-def within(max_bytes: int, messages: Sequence[Message]) -> int:
-    """Return how many of ``messages`` reach ``max_bytes``; all of them where they do not."""
-    if sum(map(len, messages)) <= max_bytes:
-        return len(messages)
-    sizes = list(itertools.accumulate(map(len, messages)))
-    return bisect.bisect_left(sizes, max_bytes) + 1
-
-
-def table_of(
-    task_name: TaskName, ssp: SystemStreamPartition, messages: Sequence[Message]
-) -> pa.Table:
-    """Return ``messages`` of one partition as rows of ``BATCH_SCHEMA``."""
-    count = len(messages)
-    headers = [headers_of(m) for m in messages]
-    columns = [
-        pa.repeat(pa.scalar(task_name, pa.string()), count),
-        pa.array([m.key() for m in messages], pa.binary()),
-        pa.array([m.value() for m in messages], pa.binary()),
-        pa.repeat(pa.scalar(ssp.system, pa.string()), count),
-        pa.repeat(pa.scalar(ssp.stream, pa.string()), count),
-        pa.repeat(pa.scalar(ssp.partition, pa.int32()), count),
-        pa.array([m.offset() for m in messages], pa.int64()),
-        pa.array([m.timestamp()[1] for m in messages], pa.int64()),
-        pa.array(headers, _HEADERS) if any(headers) else pa.nulls(count, _HEADERS),
-    ]
-    return pa.Table.from_arrays(columns, schema=BATCH_SCHEMA)
-
-
-_READ_HEADERS = operator.methodcaller("headers")
-
-
-def headers_of(message: Message) -> HeaderPairs | None:
-    """Return the headers whose names are text; log a record that has others.
-
-    For a name that is not UTF-8 the library raises at the first call. Each further call returns a
-    tuple without the name, whose first element ends the process. The library raises and returns a
-    result; Python checks for that only in calls that it has not specialized. A plain
-    ``message.headers()`` would be specialized.
-    """
-    pairs: Any  # the library's types allow dicts, too
-    try:
-        pairs = _READ_HEADERS(message)
-    except SystemError:
-        pairs = message.headers()
-        known = [pair for pair in pairs if not repr(pair).startswith("(<NULL>")]
-        message.set_headers(known)  # for the next call
-        _LOG.warning(
-            "input %s partition %s offset %s: %d of its %d headers have names that are not UTF-8, "
-            "and are left out",
-            message.topic(),
-            message.partition(),
-            message.offset(),
-            len(pairs) - len(known),
-            len(pairs),
-        )
-        pairs = known
-    found: HeaderPairs | None = pairs
-    return found
+def _first_row(
+    readers: Mapping[SystemStreamPartition, Sequence[tuple[TaskName, int]]],
+    ssp: SystemStreamPartition,
+) -> tuple[TaskName, SystemStreamPartition]:
+    """Return what a batch's rows are sorted by, for the first of the partition's tasks."""
+    return readers[ssp][0][0], ssp
 
 
 _LOOK_S = 1.0

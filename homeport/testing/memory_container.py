@@ -31,7 +31,7 @@ from homeport.container.incarnation.loop_inputs import contexts_of, loop_setting
 from homeport.container.incarnation.restoring import RestoreReport
 from homeport.container.incarnation.start_up import Positions, commit_starts, read_positions
 from homeport.container.kafka.drain import Drain
-from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.input_consumer import InputConsumer, Reading
 from homeport.container.kafka.log_reader import KafkaChangelogReader
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import calls_for
@@ -196,7 +196,7 @@ class MemoryContainer:
                 positions.starts,
                 self._consumer,
                 ends=positions.ends,
-                max_bytes=job.task.batch_max_bytes,
+                reading=Reading(job.task.batch_max_bytes),
                 stored=storage.stored_inputs,
             ),
             pipeline,

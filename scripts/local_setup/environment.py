@@ -37,6 +37,9 @@ _INSTALL_STAMP = SHARE / "homeport.stamp"
 _ARCHIVE_STAMP = SHARE / "class-data.stamp"
 
 
+_CONTAINER = "lib/python3.*/site-packages/homeport/container"
+
+
 def cache_dir() -> Path:
     """Where downloads live that all clones share: HOMEPORT_CACHE_DIR or the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -64,7 +67,7 @@ def ensure(
             env["JAVA_HOME"] = str(home)
             if shutil.which("java") is None:
                 env["PATH"] = f"{os.environ.get('PATH', os.defpath)}:{home / 'bin'}"
-        want(wanted, progress, LOG)
+        want([*wanted, "compiler"], progress, LOG)
         _ensure_packages(progress)
         _ensure_homeport(progress, home)
         _ensure_links()
@@ -168,7 +171,7 @@ def _package_files() -> list[Path]:
     for package in (*PACKAGES, *SHIPPED):
         for folder, below, names in os.walk(ROOT / package):
             below[:] = [name for name in below if name != "__pycache__"]
-            files += (Path(folder, name) for name in names if not name.endswith(".pyc"))
+            files += (Path(folder, name) for name in names if not name.endswith((".pyc", ".so")))
     return sorted(file for file in files if file.is_file())
 
 
@@ -196,13 +199,15 @@ def _sources_digest() -> str:
 def _ensure_homeport(progress: Progress, java_home: Path | None) -> None:
     """Install homeport from the tree, not editable: YARN runs what stands in site-packages.
 
-    Its build compiles the classes for Spark's JVM where there is a Java.
+    Its build compiles the classes for Spark's JVM where there is a Java, and the library of C++
+    where there is a compiler. The tree gets that library too.
     """
     if list(VENV.glob("lib/python3.*/site-packages/homeport-dev.pth")):
         return  # a developer has linked the tree into this environment by hand
     wanted = _sources_digest() + "\n"
-    classes = VENV.glob("lib/python3.*/site-packages/homeport/container/spark/*.jar")
-    if _read(_INSTALL_STAMP) == wanted and (java_home is None or any(classes)):
+    has_classes = java_home is None or any(VENV.glob(f"{_CONTAINER}/spark/*.jar"))
+    has_library = shutil.which("c++") is None or any((ROOT / "container/native").glob("*.so"))
+    if _read(_INSTALL_STAMP) == wanted and has_classes and has_library:
         return
     _INSTALL_STAMP.unlink(missing_ok=True)
     with _scratch() as scratch:
@@ -214,6 +219,10 @@ def _ensure_homeport(progress: Progress, java_home: Path | None) -> None:
         if java_home is not None:
             env["JAVA_HOME"] = str(java_home)
         run_logged(progress, "homeport into .venv", command, LOG, env=env)
+    for former in (ROOT / "container" / "native").glob("*.so"):
+        former.unlink()
+    for library in VENV.glob(f"{_CONTAINER}/native/*.so"):
+        shutil.copyfile(library, ROOT / "container" / "native" / library.name)
     _write(_INSTALL_STAMP, wanted)
 
 

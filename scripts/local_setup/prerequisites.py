@@ -55,6 +55,7 @@ WANTED = {
         dict.fromkeys(("chromium", "chromium-browser", "google-chrome"), "chromium"),
         is_any_enough=True,
     ),
+    "compiler": Wanted("The native path of input", {"c++": "g++"}),
     "shells": Wanted("Tests of completion in zsh and fish", {"zsh": "zsh", "fish": "fish"}),
 }
 """Need -> what it takes. Any of the browsers speaks the protocol that the tests speak."""

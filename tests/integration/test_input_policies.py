@@ -15,7 +15,7 @@ from waiting import until
 from homeport.config.config import Config
 from homeport.config.errors import StoreError
 from homeport.config.settings.sections import SystemConfig
-from homeport.container.kafka.input_consumer import MAX_BYTES, InputConsumer, MicroBatch
+from homeport.container.kafka.input_consumer import MAX_BYTES, InputConsumer, MicroBatch, Reading
 from homeport.container.progress.input_position import InputPosition, LostInputError
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -27,7 +27,8 @@ LARGE = 10_000_000
 class Reader:
     """Topics of one partition, and an InputConsumer over them from their beginnings."""
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, *, is_native: bool) -> None:
+        self._is_native = is_native
         self.servers = servers
         self.admin = AdminClient({"bootstrap.servers": servers})
         self._of = f"read{uuid.uuid4().hex[:8]}"
@@ -84,7 +85,7 @@ class Reader:
             systems,
             {TASK: places},
             ends={self.ssp(name): end for name, end in (ends or {}).items()},
-            max_bytes=max_bytes,
+            reading=Reading(max_bytes, self._is_native),
             lost=lost,
         )
         self._sources.append(source)
@@ -100,10 +101,10 @@ class Reader:
             source.close()
 
 
-@pytest.fixture
-def reader(kafka: str) -> Iterator[Reader]:
-    """Of a test's own topics."""
-    made = Reader(kafka)
+@pytest.fixture(params=[True, False], ids=["native", "python"])
+def reader(kafka: str, request: pytest.FixtureRequest) -> Iterator[Reader]:
+    """Of a test's own topics, by each path."""
+    made = Reader(kafka, is_native=request.param)
     yield made
     made.close()
 

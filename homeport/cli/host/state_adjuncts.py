@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from confluent_kafka import Message
+
 from homeport.cli.formatting import number
 from homeport.cli.host.job_on_host import JobFolder, RecordedJob
 from homeport.cli.host.state_verify import Answer
@@ -26,8 +29,9 @@ from homeport.container.adjunct.user_manager import ManagerFailedError
 from homeport.container.adjunct.versions import Progress, Run
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.adjunct_start import replaying_manager
+from homeport.container.kafka.batch_tables import Piece, table_of
 from homeport.container.kafka.client_properties import PartitionError
-from homeport.container.kafka.input_consumer import table_of
+from homeport.container.kafka.input_reader import records_of
 from homeport.container.kafka.log_reader import LogReader, offset_ranges, topic_ids
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition
@@ -246,7 +250,7 @@ class Replay:
         for messages in self._reader.read(stream.stream, partition, start, head):
             self._sink.entries = {}
             try:
-                self._manager.process_table(table_of(self._planned.writer, ssp, messages))
+                self._manager.process_table(self._rows(ssp, messages))
             except HomeportError as error:
                 raise StoreError(
                     f"{ssp.name} from offset {messages[0].offset()} on: {error}"
@@ -270,13 +274,18 @@ class Replay:
             found[ssp] = OffsetRange(oldest if start is None else start, end)
         return found, is_whole
 
+    def _rows(self, ssp: SystemStreamPartition, messages: Sequence[Message]) -> pa.Table:
+        records = records_of(messages)
+        # No batch has a bound here: the size is not read.
+        return table_of([Piece(self._planned.writer, ssp, records, 0, len(messages), 0)])
+
     def _behind_last_marker(self, ssp: SystemStreamPartition, start: int, end: int) -> int | None:
         """Return the offset behind the last marker of [start, end); None: there is none."""
         found = None
         for messages in (
             self._reader.read(ssp.stream, ssp.partition, start, end) if start < end else ()
         ):
-            rows = table_of(self._planned.writer, ssp, messages)
+            rows = self._rows(ssp, messages)
             for index in markers_in(rows, self._planned.store.markers):
                 found = (messages[index].offset() or 0) + 1
         return found

@@ -20,7 +20,7 @@ from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.adjunct_start import adjunct_feed, adjunct_storage, streams_now
 from homeport.container.incarnation.loop_inputs import loop_settings
 from homeport.container.incarnation.stream_container import spare_collections
-from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.input_consumer import InputConsumer, Reading
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.processing.records import BadRecords
 from homeport.container.processing.task_instance import Outputs
@@ -76,7 +76,7 @@ def _bootstrap(servers: str, folder: Path, records: int) -> float:
     bad = BadRecords(Outputs((), (), None), None, drop=False)
     feed = adjunct_feed(job, storage, bad, {})
     offsets = {task: {p: at.offset for p, at in own.items()} for task, own in starts.items()}
-    source = InputConsumer(job.systems, offsets, max_bytes=job.task.batch_max_bytes)
+    source = InputConsumer(job.systems, offsets, reading=Reading(job.task.batch_max_bytes))
     spare_collections()
     read, most = 0, loop_settings(job, is_stream_task=False).max_rows
     while read < records:

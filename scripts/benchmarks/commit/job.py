@@ -25,7 +25,7 @@ from homeport.container.incarnation.loop_inputs import loop_settings
 from homeport.container.incarnation.restoring import RestoreReport, restore_workers
 from homeport.container.incarnation.start_up import Positions, read_positions
 from homeport.container.incarnation.stream_container import spare_collections
-from homeport.container.kafka.input_consumer import InputConsumer
+from homeport.container.kafka.input_consumer import InputConsumer, Reading
 from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
@@ -157,7 +157,7 @@ class Run:
             self._job.systems,
             positions.starts,
             ends=positions.ends,
-            max_bytes=self._job.task.batch_max_bytes,
+            reading=Reading(self._job.task.batch_max_bytes),
         )
         parts = LoopDependencies(
             source,

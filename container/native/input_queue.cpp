@@ -1,0 +1,504 @@
+// Takes the records of a consumer of librdkafka into buffers of Arrow, in one call per batch.
+//
+// Nothing is linked: input_queue.py passes the functions of the librdkafka that confluent-kafka has
+// loaded. Their types here are parts of its public C ABI; ArrowArray is from Arrow's C data
+// interface. Only one thread at a time uses a queue.
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <initializer_list>
+#include <limits>
+#include <new>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace {
+
+struct Message {  // rd_kafka_message_t
+  int err;
+  void* topic;
+  int32_t partition;
+  void* payload;
+  size_t len;
+  void* key;
+  size_t key_len;
+  int64_t offset;
+  void* own;
+};
+
+// In the order of FUNCTIONS in input_queue.py.
+struct Librdkafka {
+  void* (*opaque)(const void* client);
+  void* (*queue_new)(void* client);
+  void (*queue_destroy)(void* queue);
+  void* (*queue_get_partition)(void* client, const char* topic, int32_t partition);
+  void (*queue_forward)(void* from, void* to);
+  ssize_t (*consume_batch_queue)(void* queue, int timeout_ms, Message** found, size_t size);
+  void (*message_destroy)(Message*);
+  const char* (*message_errstr)(const Message*);
+  int64_t (*message_timestamp)(const Message*, int* kind);
+  int (*message_headers)(const Message*, void** headers);
+  int (*header_get_all)(const void* headers, size_t index, const char** name, const void** value,
+                        size_t* size);
+  const char* (*topic_name)(const void* topic);
+};
+
+Librdkafka kafka;
+
+struct ArrowArray {
+  int64_t length;
+  int64_t null_count;
+  int64_t offset;
+  int64_t n_buffers;
+  int64_t n_children;
+  const void** buffers;
+  ArrowArray** children;
+  ArrowArray* dictionary;
+  void (*release)(ArrowArray*);
+  void* private_data;
+};
+
+// A run of rows of one partition; `bytes` of its values. input_queue.py reads it.
+struct Run {
+  int32_t place;
+  int32_t rows;
+  int64_t bytes;
+  int64_t first_offset;
+  int64_t last_offset;
+};
+
+struct Fault {
+  int32_t place;
+  int32_t code;
+  int64_t offset;
+  const char* text;
+};
+
+// Of a record: so many of its headers are left out, because their names are not UTF-8.
+struct Unnamed {
+  int32_t place;
+  int32_t left_out;
+  int32_t headers;
+  int64_t offset;
+};
+
+struct Found {
+  int64_t rows;
+  int64_t n_runs;
+  int64_t n_faults;
+  int64_t n_unnamed;
+  int32_t has_headers;
+  const Run* runs;
+  const Fault* faults;
+  const Unnamed* unnamed;
+};
+
+struct Place {
+  std::string topic;
+  int32_t partition;
+};
+
+// A limit for the keys and for the headers of a batch: Arrow counts their bytes in 32 bits.
+constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max() / 2;
+
+struct Header {
+  const char* name;
+  size_t name_size;
+  const void* value;
+  size_t size;
+};
+
+struct Queue {
+  void* client;
+  void* own;
+  std::vector<Place> places;
+  std::unordered_map<std::string, std::vector<int32_t>> by_topic;  // partition -> place
+  std::deque<Message*> held;
+  // Of the last batch, until the next one.
+  std::vector<Message*> batch;
+  std::vector<Run> runs;
+  std::vector<Fault> faults;
+  std::vector<Unnamed> unnamed;
+  std::deque<std::string> texts;
+};
+
+void release(ArrowArray* array) {
+  for (int64_t i = 0; i < array->n_children; ++i) {
+    ArrowArray* child = array->children[i];
+    if (child->release != nullptr) child->release(child);
+    std::free(child);
+  }
+  for (int64_t i = 0; i < array->n_buffers; ++i) std::free(const_cast<void*>(array->buffers[i]));
+  std::free(array->children);
+  std::free(array->buffers);
+  array->release = nullptr;
+}
+
+// Memory that belongs to Arrow once `take` was called.
+class Memory {
+ public:
+  explicit Memory(size_t size) : data_(std::malloc(size + 64)) {
+    if (data_ == nullptr) throw std::bad_alloc();
+  }
+  ~Memory() { std::free(data_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  template <typename T>
+  T* as() { return static_cast<T*>(data_); }
+  void* take() { return std::exchange(data_, nullptr); }
+
+ private:
+  void* data_;
+};
+
+void fill(ArrowArray* array, int64_t length, int64_t nulls, std::initializer_list<void*> buffers,
+          std::initializer_list<ArrowArray*> children) {
+  *array = {length, nulls, 0, int64_t(buffers.size()), int64_t(children.size()), nullptr, nullptr,
+            nullptr, release, nullptr};
+  // Of fewer than a hundred bytes: a system that lacks them ends processes rather than calls.
+  array->buffers = static_cast<const void**>(std::malloc(sizeof(void*) * (buffers.size() + 1)));
+  array->children =
+      static_cast<ArrowArray**>(std::malloc(sizeof(void*) * (children.size() + 1)));
+  if (array->buffers == nullptr || array->children == nullptr) std::abort();
+  std::copy(buffers.begin(), buffers.end(), array->buffers);
+  std::copy(children.begin(), children.end(), array->children);
+}
+
+ArrowArray* new_array() {
+  auto* array = static_cast<ArrowArray*>(std::calloc(1, sizeof(ArrowArray)));
+  if (array == nullptr) std::abort();
+  return array;
+}
+
+// Values of bytes or text, of a known number and size.
+class Values {
+ public:
+  Values(size_t count, size_t bytes)
+      : offsets_(sizeof(int32_t) * (count + 1)), data_(bytes), valid_((count + 7) / 8) {
+    std::memset(valid_.as<char>(), 0, (count + 7) / 8);
+    offsets_.as<int32_t>()[0] = 0;
+  }
+  void add(const void* data, size_t size) {
+    if (data != nullptr) {
+      if (size > 0) std::memcpy(data_.as<char>() + end_, data, size);
+      end_ += int32_t(size);
+      valid_.as<uint8_t>()[count_ / 8] |= uint8_t(1U << (count_ % 8));
+    } else {
+      ++nulls_;
+    }
+    offsets_.as<int32_t>()[++count_] = end_;
+  }
+  ArrowArray* take() {
+    ArrowArray* array = new_array();
+    fill(array, int64_t(count_), nulls_,
+         {nulls_ == 0 ? nullptr : valid_.take(), offsets_.take(), data_.take()}, {});
+    return array;
+  }
+
+ private:
+  Memory offsets_, data_, valid_;
+  size_t count_ = 0;
+  int32_t end_ = 0;
+  int64_t nulls_ = 0;
+};
+
+ArrowArray* take_numbers(Memory& numbers, int64_t count) {
+  ArrowArray* array = new_array();
+  fill(array, count, 0, {nullptr, numbers.take()}, {});
+  return array;
+}
+
+// As Python decodes: no surrogates, nothing overlong, nothing past U+10FFFF.
+bool is_utf8(const char* text) {
+  for (auto* at = reinterpret_cast<const unsigned char*>(text); *at != 0;) {
+    const unsigned char lead = *at++;
+    int more = 0;
+    unsigned char low = 0x80, high = 0xBF;
+    if (lead < 0x80) continue;
+    if (lead >= 0xC2 && lead <= 0xDF) {
+      more = 1;
+    } else if (lead >= 0xE0 && lead <= 0xEF) {
+      more = 2;
+      if (lead == 0xE0) low = 0xA0;
+      if (lead == 0xED) high = 0x9F;
+    } else if (lead >= 0xF0 && lead <= 0xF4) {
+      more = 3;
+      if (lead == 0xF0) low = 0x90;
+      if (lead == 0xF4) high = 0x8F;
+    } else {
+      return false;
+    }
+    for (; more > 0; --more, low = 0x80, high = 0xBF) {
+      if (*at < low || *at > high) return false;
+      ++at;
+    }
+  }
+  return true;
+}
+
+// The headers of a batch: how many each row has, or -1 where it has none.
+struct Headers {
+  std::vector<Header> all;
+  std::vector<int32_t> counts;
+  int64_t names = 0, values = 0, rows = 0;
+
+  // Return how many of the record's headers are left out.
+  int32_t add(const Message* message, int32_t* found) {
+    void* own = nullptr;
+    if (kafka.message_headers(message, &own) != 0) {
+      counts.push_back(-1);
+      return 0;
+    }
+    int32_t count = 0;
+    Header header{};
+    for (*found = 0; kafka.header_get_all(own, size_t(*found), &header.name, &header.value,
+                                          &header.size) == 0;
+         ++*found) {
+      if (!is_utf8(header.name)) continue;
+      header.name_size = std::strlen(header.name);
+      if (header.value == nullptr) header.size = 0;
+      names += int64_t(header.name_size);
+      values += int64_t(header.size);
+      all.push_back(header);
+      ++count;
+    }
+    counts.push_back(count > 0 ? count : -1);
+    rows += count > 0 ? 1 : 0;
+    return *found - count;
+  }
+
+  ArrowArray* take() {
+    const size_t count = counts.size();
+    Values keys(all.size(), size_t(names)), contents(all.size(), size_t(values));
+    Memory offsets(sizeof(int32_t) * (count + 1)), valid((count + 7) / 8);
+    for (const Header& header : all) {
+      keys.add(header.name, header.name_size);
+      contents.add(header.value, header.size);
+    }
+    std::memset(valid.as<char>(), 0, (count + 7) / 8);
+    int32_t end = offsets.as<int32_t>()[0] = 0;
+    for (size_t row = 0; row < count; ++row) {
+      if (counts[row] >= 0) {
+        end += counts[row];
+        valid.as<uint8_t>()[row / 8] |= uint8_t(1U << (row % 8));
+      }
+      offsets.as<int32_t>()[row + 1] = end;
+    }
+    ArrowArray *entries = new_array(), *maps = new_array();
+    fill(entries, int64_t(all.size()), 0, {nullptr}, {keys.take(), contents.take()});
+    fill(maps, int64_t(count), int64_t(count) - rows, {valid.take(), offsets.take()}, {entries});
+    return maps;
+  }
+};
+
+int64_t bytes_of(const Message* message) { return int64_t(message->len); }
+
+// Add to `batch` what has arrived: `max_rows` at most, and none after `max_bytes` are reached.
+void take_arrived(Queue* queue, size_t max_rows, int64_t max_bytes, int timeout_ms) {
+  std::vector<Message*>& batch = queue->batch;
+  batch.assign(queue->held.begin(), queue->held.end());
+  queue->held.clear();
+  int64_t bytes = 0;
+  for (const Message* message : batch) bytes += bytes_of(message);
+  for (int wait_ms = batch.empty() ? timeout_ms : 0; batch.size() < max_rows && bytes < max_bytes;
+       wait_ms = 0) {
+    // The library waits for as many as it is asked for: with patience, for the first one alone.
+    const size_t before = batch.size();
+    const size_t most = before == 0 ? 1 : std::min<size_t>(max_rows - before, 4096);
+    batch.resize(before + most);
+    const ssize_t got =
+        kafka.consume_batch_queue(queue->own, wait_ms, batch.data() + before, most);
+    batch.resize(before + size_t(std::max<ssize_t>(got, 0)));
+    for (size_t i = before; i < batch.size(); ++i) bytes += bytes_of(batch[i]);
+    if (batch.size() < before + most) break;
+  }
+  size_t rows = 0;
+  int64_t keys = 0;
+  for (bytes = 0; rows < std::min(batch.size(), max_rows); ++rows) {
+    if (rows > 0 && (bytes >= max_bytes || keys >= kMostBytes)) break;
+    bytes += bytes_of(batch[rows]);
+    keys += int64_t(batch[rows]->key_len);
+  }
+  queue->held.assign(batch.begin() + int64_t(rows), batch.end());
+  batch.resize(rows);
+}
+
+int32_t place_of(const Queue* queue, const Message* message) {
+  if (message->topic == nullptr) return -1;  // an error of the client, not of a partition
+  const auto found = queue->by_topic.find(kafka.topic_name(message->topic));
+  if (found == queue->by_topic.end()) return -1;
+  const std::vector<int32_t>& own = found->second;
+  return size_t(message->partition) < own.size() ? own[size_t(message->partition)] : -1;
+}
+
+// Sort the batch by place, its faults apart; within a place the order stays.
+void sort_batch(Queue* queue) {
+  queue->runs.clear();
+  queue->faults.clear();
+  queue->texts.clear();
+  std::vector<Message*>& batch = queue->batch;
+  std::vector<int32_t> places(batch.size());
+  std::vector<size_t> counts(queue->places.size() + 1);
+  const Message* before = nullptr;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const Message* message = batch[i];
+    const bool same = before != nullptr && before->topic == message->topic &&
+                      before->partition == message->partition;
+    places[i] = same ? places[i - 1] : place_of(queue, message);
+    before = message;
+    if (message->err != 0 || places[i] < 0) {
+      queue->texts.emplace_back(message->err != 0 ? kafka.message_errstr(message) : "");
+      queue->faults.push_back({places[i], message->err, message->offset, nullptr});
+    } else {
+      ++counts[size_t(places[i]) + 1];
+    }
+  }
+  for (size_t i = 0; i < queue->faults.size(); ++i)
+    queue->faults[i].text = queue->texts[i].c_str();
+  for (size_t i = 1; i < counts.size(); ++i) counts[i] += counts[i - 1];
+  std::vector<Message*> sorted(counts.back());
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i]->err != 0 || places[i] < 0)
+      kafka.message_destroy(batch[i]);
+    else
+      sorted[counts[size_t(places[i])]++] = batch[i];
+  }
+  batch.swap(sorted);
+  size_t row = 0;
+  for (size_t place = 0; place < queue->places.size(); ++place) {
+    const size_t end = counts[place];  // by now the begin of the next one
+    if (end == row) continue;
+    queue->runs.push_back({int32_t(place), int32_t(end - row), 0, batch[row]->offset,
+                           batch[end - 1]->offset});
+    for (; row < end; ++row) queue->runs.back().bytes += bytes_of(batch[row]);
+  }
+}
+
+void destroy(std::vector<Message*>& messages) {
+  for (Message* message : messages) kafka.message_destroy(message);
+  messages.clear();
+}
+
+// Fill `out` with the columns key, value, offset, timestamp, and headers where a row has some.
+void to_arrow(Queue* queue, ArrowArray* out, Found* found) {
+  const std::vector<Message*>& batch = queue->batch;
+  const size_t count = batch.size();
+  queue->unnamed.clear();
+  size_t key_bytes = 0, value_bytes = 0;
+  Headers headers;
+  for (const Message* message : batch) {
+    key_bytes += message->key == nullptr ? 0 : message->key_len;
+    value_bytes += message->payload == nullptr ? 0 : message->len;
+  }
+  Values keys(count, key_bytes), values(count, value_bytes);
+  Memory offsets(sizeof(int64_t) * count), times(sizeof(int64_t) * count);
+  for (size_t row = 0; row < count; ++row) {
+    const Message* message = batch[row];
+    int kind = 0;
+    keys.add(message->key, message->key_len);
+    values.add(message->payload, message->len);
+    offsets.as<int64_t>()[row] = message->offset;
+    times.as<int64_t>()[row] = kafka.message_timestamp(message, &kind);
+    int32_t all = 0;
+    const int32_t left_out = headers.add(message, &all);
+    if (left_out > 0)
+      queue->unnamed.push_back({place_of(queue, message), left_out, all, message->offset});
+  }
+  found->has_headers = headers.rows > 0 ? 1 : 0;
+  ArrowArray* maps = headers.rows > 0 ? headers.take() : nullptr;
+  const auto n = int64_t(count);
+  ArrowArray *key = keys.take(), *value = values.take();
+  ArrowArray *offset = take_numbers(offsets, n), *time = take_numbers(times, n);
+  if (maps == nullptr)
+    fill(out, n, 0, {nullptr}, {key, value, offset, time});
+  else
+    fill(out, n, 0, {nullptr}, {key, value, offset, time, maps});
+}
+
+}  // namespace
+
+#pragma GCC visibility push(default)
+
+extern "C" {
+
+void homeport_load(const Librdkafka* functions) { kafka = *functions; }
+
+// Return what confluent-kafka has set as the opaque of `client`: the object that holds it.
+void* homeport_opaque(void* client) { return kafka.opaque(client); }
+
+void* homeport_open(void* client) {
+  try {
+    auto* queue = new Queue{};
+    queue->client = client;
+    queue->own = kafka.queue_new(client);
+    return queue;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+// Add a partition; batches have the partitions in the order in which they were added.
+int homeport_add(void* handle, const char* topic, int32_t partition) {
+  auto* queue = static_cast<Queue*>(handle);
+  try {
+    std::vector<int32_t>& own = queue->by_topic[topic];
+    if (size_t(partition) >= own.size()) own.resize(size_t(partition) + 1, -1);
+    own[size_t(partition)] = int32_t(queue->places.size());
+    queue->places.push_back({topic, partition});
+    return 1;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+// Let the records of a place arrive in this queue, until the client is assigned others.
+void homeport_forward(void* handle, int32_t index) {
+  auto* queue = static_cast<Queue*>(handle);
+  const Place& place = queue->places[size_t(index)];
+  void* from = kafka.queue_get_partition(queue->client, place.topic.c_str(), place.partition);
+  if (from == nullptr) return;  // its records arrive in the consumer's queue, which is read too
+  kafka.queue_forward(from, queue->own);
+  kafka.queue_destroy(from);
+}
+
+// Take a batch: its rows into `out` if there are some, all else into `found`. 0: out of memory;
+// the queue can only be closed then.
+int homeport_poll(void* handle, int64_t max_rows, int64_t max_bytes, int32_t timeout_ms,
+                  ArrowArray* out, Found* found) {
+  auto* queue = static_cast<Queue*>(handle);
+  *found = {};
+  try {
+    take_arrived(queue, size_t(max_rows), max_bytes, timeout_ms);
+    sort_batch(queue);
+    if (!queue->batch.empty()) to_arrow(queue, out, found);
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+  found->rows = int64_t(queue->batch.size());
+  found->n_runs = int64_t(queue->runs.size());
+  found->n_faults = int64_t(queue->faults.size());
+  found->n_unnamed = queue->batch.empty() ? 0 : int64_t(queue->unnamed.size());
+  found->runs = queue->runs.data();
+  found->faults = queue->faults.data();
+  found->unnamed = queue->unnamed.data();
+  destroy(queue->batch);
+  return 1;
+}
+
+void homeport_close(void* handle) {
+  auto* queue = static_cast<Queue*>(handle);
+  std::vector<Message*> rest(queue->held.begin(), queue->held.end());
+  destroy(rest);
+  destroy(queue->batch);
+  kafka.queue_destroy(queue->own);
+  delete queue;
+}
+
+}  // extern "C"
