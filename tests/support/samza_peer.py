@@ -6,7 +6,6 @@ Jars by Maven (samza/pom.xml), once per cache; samza/SamzaPeer.java says what ca
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from homeport.local_cluster import preflight
+from java_program import compile_java, java_command
+
 from homeport.local_cluster.jars import Progress, default_cache, ensure_jars
 
 _HERE = Path(__file__).resolve().parent / "samza"
@@ -26,39 +26,17 @@ class SamzaError(Exception):
     """A class of Samza's failed; its own words."""
 
 
-def java_program(source: Path, folder: Path, progress: Progress) -> list[str]:
-    """Compiles the program ``source`` into ``folder``, with Samza's jars; the command that runs it.
-
-    The compiler by its module: Debian's JRE, which is all that scripts/setup.sh installs, has it
-    too, but no javac.
-
-    Raises:
-        SamzaError: it cannot be compiled.
-    """
-    jars = ensure_jars(default_cache(), "samza", progress, POM)
-    class_path = os.pathsep.join(map(str, (folder, *sorted(jars.glob("*.jar")))))
-    java = str(preflight.find_java() / "bin" / "java")
-    compiler = ["-m", "jdk.compiler/com.sun.tools.javac.Main"]
-    done = subprocess.run(
-        [java, *compiler, "-encoding", "UTF-8", "-cp", class_path, "-d", folder, source],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    if done.returncode != 0:
-        raise SamzaError(f"{source.name} was not compiled: {done.stdout}{done.stderr}")
-    # what Samza reads over HTTP it takes for the platform's charset
-    return [java, "-Xmx256m", "-Dfile.encoding=UTF-8", "-cp", class_path, source.stem]
-
-
 class SamzaJvm:
     """One JVM with Samza's classes, in a block. ``log``: where their log goes."""
 
     def __init__(
         self, source: Path, folder: Path, progress: Progress, arguments: Sequence[str] = ()
     ) -> None:
-        command = java_program(source, folder, progress)
+        jars = ensure_jars(default_cache(), "samza", progress, POM)
+        compile_java(source, folder, jars)
+        # what Samza reads over HTTP it takes for the platform's charset
+        options = ("-Xmx256m", "-Dfile.encoding=UTF-8")
+        command = java_command(source, folder, jars, *options)
         self.log = folder / "samza.log"
         with self.log.open("wb") as log:
             self._jvm = subprocess.Popen(

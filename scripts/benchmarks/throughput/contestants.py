@@ -11,10 +11,11 @@ from functools import partial
 from operator import attrgetter
 
 from benchmarks.report import BenchmarkError
-from benchmarks.throughput.peers import python_of, spark_jars
-from benchmarks.throughput.work import Right
+from benchmarks.throughput.peers import jars_of, java_of, python_of
+from benchmarks.throughput.work import LIMIT, Right
 
 _LIMIT_S = 1800
+_TIMES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,16 @@ def _kept(given: Input) -> int:
 class Contestant:
     """``name``: as ``--contestants`` has it. ``prepare``: fetch what its runs need.
 
+    ``times``: where what it prints has its start in it, it runs over the records, and over so many
+    times as many; what counts is the difference.
+
     BenchmarkError, ClusterError: it cannot be had.
     """
 
     name: str
     title: str
     prepare: Callable[[], Command]
+    times: int = 1
 
 
 def _program(
@@ -72,8 +77,16 @@ def _peer(name: str, *rest: _Argument) -> Callable[[], Command]:
 
 
 def _spark() -> Command:
-    jars = spark_jars()
+    jars = jars_of("spark-kafka")
     return _program("spark_job", lambda _: jars)()
+
+
+def _kafka_streams(kind: str) -> Contestant:
+    def prepare() -> Command:
+        program = java_of("KafkaStreamsJob", "kafka-streams")
+        return _command(program, lambda _: LIMIT, _RECORDS, lambda _: kind)
+
+    return Contestant("kafka-streams", "Kafka Streams", prepare, _TIMES)
 
 
 OUTPUT = (
@@ -81,6 +94,7 @@ OUTPUT = (
     Contestant("ours", "function under @job.each", _ours("each")),
     Contestant("quix", "Quix Streams", _peer("quix", _RECORDS, lambda _: "output")),
     Contestant("faust", "Faust", _peer("faust", _RECORDS, lambda _: "output")),
+    _kafka_streams("output"),
     Contestant("bytewax", "Bytewax", _peer("bytewax")),
 )
 COUNT = (
@@ -89,6 +103,7 @@ COUNT = (
     Contestant("ours", "BatchTask alone", _ours("batch")),
     Contestant("quix", "Quix Streams", _peer("quix", _kept, lambda _: "count")),
     Contestant("spark", "Spark Structured Streaming", _spark),
+    _kafka_streams("count"),
     Contestant("faust", "Faust", _peer("faust", _RECORDS, lambda _: "count")),
 )
 FRONT = (
@@ -104,12 +119,22 @@ FRONT = (
 class Took:
     """One run of one that is warm, to its last commit. Seconds; of all its processes.
 
-    Of ours from the start of its loop, of Spark from that of its query, of the others,
-    whose start cannot be had apart, from their first record.
+    Of ours from the start of its loop, of Spark from that of its query, of those with ``times``
+    by the difference of two runs, of the others from their first record.
     """
 
     s: float
     cpu_s: float
+
+    def without_start(self, longer: Took, times: int) -> Took:
+        """Return what this one takes of that: ``longer`` has so many times its records.
+
+        BenchmarkError: it was not longer.
+        """
+        more = longer.s - self.s, longer.cpu_s - self.cpu_s
+        if min(more) <= 0:
+            raise BenchmarkError("too few records: its start outweighs them")
+        return Took(*(value / (times - 1) for value in more))
 
 
 def run_once(command: Sequence[str]) -> Took:

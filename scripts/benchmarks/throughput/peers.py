@@ -9,7 +9,10 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+from java_program import compile_java, java_command
 
 from benchmarks.report import BenchmarkError
 from homeport.job_coordinator.file_locks import exclusive
@@ -24,18 +27,28 @@ def python_of(peer: str) -> str:
     BenchmarkError: it cannot be made.
     """
     pins = _HERE / f"{peer}.txt"
-    digest = hashlib.sha256(pins.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    folder = default_cache() / "peers" / f"{peer}-{digest}"
-    python, stamp = folder / "bin" / "python", folder / "complete"
+
+    def make(folder: Path) -> None:
+        print(f"  packages of {peer}, once", file=sys.stderr, flush=True)
+        _run([sys.executable, "-m", "venv", str(folder)], peer)
+        install = [f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "--no-deps"]
+        _run([*install, "--disable-pip-version-check", "-r", str(pins)], peer)
+
+    made = _made(peer, pins.read_bytes() + sys.version.encode(), make)
+    return str(made / "bin" / "python")
+
+
+def _made(name: str, content: bytes, make: Callable[[Path], None]) -> Path:
+    """Return a folder of the cache that ``make`` has filled, once for this content."""
+    folder = default_cache() / "peers" / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
+    stamp = folder / "complete"
     with exclusive(folder.with_name(f"{folder.name}.lock")):
         if not stamp.exists():
             shutil.rmtree(folder, ignore_errors=True)
-            print(f"  packages of {peer}, once", file=sys.stderr, flush=True)
-            _run([sys.executable, "-m", "venv", str(folder)], peer)
-            install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps"]
-            _run([*install, "--disable-pip-version-check", "-r", str(pins)], peer)
+            folder.mkdir()
+            make(folder)
             stamp.touch()
-    return str(python)
+    return folder
 
 
 def _run(command: list[str], peer: str) -> None:
@@ -47,11 +60,19 @@ def _run(command: list[str], peer: str) -> None:
         )
 
 
-def spark_jars() -> Path:
-    """The folder of Spark's connector to Kafka; ClusterError where Maven cannot fetch it."""
+def jars_of(peer: str) -> Path:
+    """The folder of the peer's jars; ClusterError where Maven cannot fetch them."""
     return ensure_jars(
-        default_cache(),
-        "spark-kafka",
-        lambda said: print(f"  {said}", file=sys.stderr),
-        _HERE / "pom.xml",
+        default_cache(), peer, lambda step: print(f"  {step}", file=sys.stderr), _HERE / "pom.xml"
     )
+
+
+def java_of(program: str, peer: str) -> list[str]:
+    """The command of a program in Java, with the peer's jars.
+
+    ClusterError: it cannot be made.
+    """
+    jars, source = jars_of(peer), _HERE / f"{program}.java"
+    content = source.read_bytes() + str(jars).encode()
+    folder = _made(peer, content, lambda made: compile_java(source, made, jars))
+    return java_command(source, folder, jars)

@@ -44,8 +44,8 @@ def test_all_sections_are_measured_unless_some_are_named() -> None:
         (["coordinator", "--section", "x"], "coordinator has model, bootstrap, http"),
         (["coordinator", "--chart"], "--chart"),
         (
-            ["throughput", "--contestants", "flink"],
-            "--contestants flink: there are ours, class, quix",
+            ["throughput", "--contestants", "storm"],
+            "--contestants storm: there are ours, class, quix",
         ),
         (["throughput", "--records", "0"], "--records = 0: it must be at least 1"),
         (["commit", "--records", "5"], "--records is for throughput"),

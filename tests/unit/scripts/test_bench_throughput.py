@@ -165,6 +165,15 @@ def test_a_contestant_that_fails_leaves_the_rows_of_all_others() -> None:
     assert list(runs._ratios(OUTPUT, found)) == []
 
 
+def test_a_start_that_is_in_what_a_run_took_is_left_out() -> None:
+    """By the difference to a run over more records; a longer one that took less is none."""
+    few, many = Took(5.0, 20.0), Took(6.5, 26.0)
+    assert few.without_start(many, 4) == Took(0.5, 2.0)
+    for longer in (Took(4.9, 26.0), Took(6.5, 20.0)):
+        with pytest.raises(BenchmarkError, match="too few records"):
+            few.without_start(longer, 4)
+
+
 def test_a_program_that_fails_is_named_by_its_exit_code() -> None:
     """The last line of one that does not fail is what it took."""
     program = (
