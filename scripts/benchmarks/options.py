@@ -30,7 +30,7 @@ _ALL_CONTESTANTS = (*CONTESTANTS, "kafka-streams", "bytewax", "faust")
 """Those beyond ``CONTESTANTS`` have to be named: they fetch more, or take minutes."""
 _TAKE_PART = {
     "output": {"ours", "quix", "kafka-streams", "bytewax", "faust"},
-    "count": {*CONTESTANTS, "kafka-streams", "faust"},
+    "count": {*CONTESTANTS, "kafka-streams", "bytewax", "faust"},
     "front": {"class"},
 }
 """{section of throughput: the contestants that have its work}."""
@@ -85,7 +85,7 @@ benchmarks and their sections:
       quix           Quix Streams
       spark          Spark Structured Streaming (count)
       kafka-streams  Kafka Streams, in Java
-      bytewax        Bytewax, whose output is at-least-once (output)
+      bytewax        Bytewax, whose output is at-least-once
       faust          Faust, which takes minutes for a million records
     kafka-streams has its start in what it measures: it runs over --records records and over four
     times as many, and the difference counts

@@ -95,7 +95,7 @@ OUTPUT = (
     Contestant("quix", "Quix Streams", _peer("quix", _RECORDS, lambda _: "output")),
     Contestant("faust", "Faust", _peer("faust", _RECORDS, lambda _: "output")),
     _kafka_streams("output"),
-    Contestant("bytewax", "Bytewax", _peer("bytewax")),
+    Contestant("bytewax", "Bytewax", _peer("bytewax", lambda _: "output")),
 )
 COUNT = (
     Contestant("ours", "typed pipeline + BatchTask", _ours("typed")),
@@ -104,6 +104,7 @@ COUNT = (
     Contestant("quix", "Quix Streams", _peer("quix", _kept, lambda _: "count")),
     Contestant("spark", "Spark Structured Streaming", _spark),
     _kafka_streams("count"),
+    Contestant("bytewax", "Bytewax", _peer("bytewax", lambda _: "count")),
     Contestant("faust", "Faust", _peer("faust", _RECORDS, lambda _: "count")),
 )
 FRONT = (
