@@ -16,6 +16,7 @@ class MachineFacts:
     ``java``, ``yarn``: the paths of the programs; None: not found. ``java_text``: the output of
     ``java -version``. ``packages``: {distribution that homeport needs: its version; None: not
     installed}. ``cache_fault``: why nothing can be written into the cache; None: it can.
+    ``native_fault``: why containers of this installation read input in Python; None: natively.
     """
 
     python: tuple[int, int]
@@ -28,10 +29,11 @@ class MachineFacts:
     cache_folder: str
     cache_fault: str | None
     free_mb: int
+    native_fault: str | None
 
 
 def check_machine(facts: MachineFacts, *, needs_java: bool, needs_yarn: bool) -> Iterator[Finding]:
-    """Check the interpreter, packages, Java, the Hadoop client and the cache folder.
+    """Check the interpreter, packages, the native library, Java, the Hadoop client and the cache.
 
     ``needs_java``: Spark or Skein runs here. ``needs_yarn``: jobs are submitted from here.
     """
@@ -50,6 +52,14 @@ def check_machine(facts: MachineFacts, *, needs_java: bool, needs_yarn: bool) ->
         )
     else:
         yield packages.ok(f"all {len(facts.packages)} are installed")
+    native = Check("machine.native-input", facts.python_path)
+    if facts.native_fault is None:
+        yield native.ok("input goes into Arrow natively")
+    else:
+        yield native.warning(
+            f"input goes through Python objects, at more CPU: {facts.native_fault}",
+            "install a C++ compiler (on Debian g++), then homeport again",
+        )
     yield from _java(facts, needs_java=needs_java)
     if needs_yarn:
         yield from _hadoop(facts)

@@ -20,8 +20,11 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MB = 1 << 20
 
 
-def machine_facts(environment: Mapping[str, str]) -> MachineFacts:
-    """Return this machine's facts, for a process with that environment; nothing stays changed."""
+def machine_facts(environment: Mapping[str, str], native_fault: str | None) -> MachineFacts:
+    """Return this machine's facts, for a process with that environment; nothing stays changed.
+
+    ``native_fault``: as the field of ``MachineFacts``.
+    """
     path = environment.get("PATH")
     home = environment.get("JAVA_HOME", "")
     java = shutil.which(f"{home}/bin/java" if home else "java", path=path)
@@ -39,6 +42,7 @@ def machine_facts(environment: Mapping[str, str]) -> MachineFacts:
         cache_folder=str(folder),
         cache_fault=fault,
         free_mb=free_mb,
+        native_fault=native_fault,
     )
 
 

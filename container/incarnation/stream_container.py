@@ -49,6 +49,7 @@ from homeport.container.reporting.process_figures import (
     CollectorClock,
     collections,
     held_inputs,
+    input_path,
     memory,
     task_lags,
 )
@@ -371,6 +372,7 @@ class StreamContainer(Container):
         self._report.report_adjuncts(states)
         self._report.add_figures(functools.partial(task_lags, self._job.tasks, source))
         self._report.add_figures(functools.partial(held_inputs, source))
+        self._report.add_figures(functools.partial(input_path, source))
         self._report.add_figures(self._storage.figures)
         self._report.add_figures(lambda: memory(self._spark, self._job.task.memory))
         return source

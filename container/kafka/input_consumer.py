@@ -16,7 +16,7 @@ from homeport.config.settings.input_section import LostInput
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.batch_tables import Piece, table_of
 from homeport.container.kafka.client_properties import input_properties, know_topics, unread
-from homeport.container.kafka.input_reader import Fault, Reader, Taken, reader_of
+from homeport.container.kafka.input_reader import Fault, QueueReader, Reader, Taken, reader_of
 from homeport.container.progress.input_position import InputPosition, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
@@ -220,6 +220,11 @@ class InputConsumer:
             if taken.runs:
                 found.append(taken)
         return found
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether records go into Arrow without Python objects."""
+        return all(isinstance(taker, QueueReader) for taker in self._takers.values())
 
     @property
     def following(self) -> Mapping[SystemStreamPartition, int]:

@@ -197,6 +197,15 @@ class InputQueue:
             self._native.homeport_close(queue)
 
 
+def fault() -> str | None:
+    """Return why no queue can be opened in this process; None: one can."""
+    try:
+        _native()
+    except NoLibraryError as error:
+        return str(error)
+    return None
+
+
 def _fields(found: ctypes.Structure) -> Iterator[int]:
     return (getattr(found, name) for name, *_ in found._fields_)
 

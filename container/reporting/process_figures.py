@@ -82,6 +82,11 @@ def task_lags(tasks: Sequence[TaskModel], source: InputConsumer) -> Iterator[Sam
             yield Sample("task_input_lag_records", (task.task_name,), lag)
 
 
+def input_path(source: InputConsumer) -> Iterator[Sample]:
+    """Yield whether input goes into Arrow natively."""
+    yield Sample("input_native", (), float(source.is_native))
+
+
 def held_inputs(source: InputConsumer) -> Iterator[Sample]:
     """Yield for how many seconds each partition has stood behind an open transaction."""
     for ssp, seconds in source.held().items():

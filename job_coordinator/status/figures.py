@@ -33,23 +33,24 @@ FIGURES: Final[Mapping[str, Figure]] = {
         Figure(
             "input_held_seconds",
             ("stream", "partition"),
-            "How long the partition has stood behind an open transaction.",
+            "How long it has stood behind an open transaction.",
         ),
-        Figure("store_entries", ("store",), "Entries of the container, as RocksDB estimates."),
+        Figure("input_native", (), "1: input goes into Arrow natively; 0: in Python."),
+        Figure("store_entries", ("store",), "Entries, as RocksDB estimates."),
         Figure("store_disk_bytes", ("store",), "The store's files that are in use."),
         Figure("store_memtable_bytes", ("store",), "The store's memory tables."),
         Figure(
-            "store_pending_compaction_bytes", ("store",), "What compaction has to write, estimated."
+            "store_pending_compaction_bytes", ("store",), "What compaction must write, estimated."
         ),
         Figure("store_stopped_writes", ("store",), "Tasks whose store lets no write in now."),
         Figure("rocksdb_cache_bytes", (), "What the block cache of all stores holds."),
         Figure("memory_bytes", ("part",), "Resident memory of python, jvm and workers below it."),
         Figure("memory_share_bytes", ("part",), "What the rule of shares gives python and jvm."),
-        Figure("gc_seconds", ("runtime",), "How long garbage collections have taken.", grows=True),
+        Figure("gc_seconds", ("runtime",), "Time of garbage collections.", grows=True),
         Figure(
             "own_series_refused",
             (),
-            "Requests for a metric of the job's own beyond the most that a container keeps.",
+            "Requests for own metrics beyond a container's limit.",
             grows=True,
         ),
         Figure("gc_collections", ("runtime",), "Garbage collections.", grows=True),

@@ -21,16 +21,18 @@ GOOD = MachineFacts(
     cache_folder="/cache/homeport",
     cache_fault=None,
     free_mb=5000,
+    native_fault=None,
 )
 
 
 def test_a_machine_in_order() -> None:
-    """All six checks say ok."""
+    """All seven checks say ok."""
     found = list(check_machine(GOOD, needs_java=True, needs_yarn=True))
     assert {f.level for f in found} == {Level.OK}
     assert {f.check for f in found} == {
         "machine.python",
         "machine.packages",
+        "machine.native-input",
         "machine.java",
         "machine.hadoop-client",
         "machine.hadoop-configuration",
@@ -50,6 +52,7 @@ def test_a_machine_in_order() -> None:
         ({"hadoop_conf": None}, "machine.hadoop-configuration", Level.ERROR),
         ({"cache_fault": "Permission denied"}, "machine.cache", Level.ERROR),
         ({"free_mb": 10}, "machine.cache", Level.WARNING),
+        ({"native_fault": "no library"}, "machine.native-input", Level.WARNING),
     ],
 )
 def test_one_fault(fault: dict[str, Any], check: str, level: Level) -> None:

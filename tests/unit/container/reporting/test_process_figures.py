@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from homeport.config.settings.memory_rule import divide
 from homeport.container.host.resident_memory import resident_bytes
 from homeport.container.reporting.process_figures import (
     CollectorClock,
     collections,
     held_inputs,
+    input_path,
     memory,
     task_lags,
 )
@@ -101,6 +104,7 @@ class Source:
     def __init__(self, lags: Mapping[SystemStreamPartition, int | None]) -> None:
         self.lags = lags
         self.following = dict.fromkeys(lags, 0)
+        self.is_native = True
         self.held: Callable[[], Mapping[SystemStreamPartition, float]] = dict
 
     def lag_of(self, partitions: Sequence[SystemStreamPartition]) -> int | None:
@@ -116,6 +120,15 @@ def test_each_task_has_the_lag_of_its_input() -> None:
     source = Source({a: 3, b: 4, c: None})
     found = values(task_lags(tasks, source))  # type: ignore[arg-type]  # stands for the consumer
     assert found == {("task_input_lag_records", "one"): 7}
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+def test_the_path_of_input_is_shown(*, is_native: bool) -> None:
+    """Where the library is missing, each record takes more CPU."""
+    source = Source({})
+    source.is_native = is_native
+    found = values(input_path(source))  # type: ignore[arg-type]  # stands for the consumer
+    assert found == {("input_native",): float(is_native)}
 
 
 def test_a_partition_behind_an_open_transaction_has_its_time() -> None:
