@@ -28,8 +28,8 @@ class Figure:
 FIGURES: Final[Mapping[str, Figure]] = {
     figure.name: figure
     for figure in (
-        Figure("task_rows", ("task",), "Rows that the task has had.", grows=True),
-        Figure("task_input_lag_records", ("task",), "Offsets to the heads of the task's input."),
+        Figure("task_rows", ("task",), "Rows of the task.", grows=True),
+        Figure("task_input_lag_records", ("task",), "Offsets to the heads of its input."),
         Figure(
             "input_held_seconds",
             ("stream", "partition"),
@@ -37,7 +37,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
         ),
         Figure("input_native", (), "1: input goes into Arrow natively; 0: in Python."),
         Figure("store_entries", ("store",), "Entries, as RocksDB estimates."),
-        Figure("store_disk_bytes", ("store",), "The store's files that are in use."),
+        Figure("store_disk_bytes", ("store",), "The store's files in use."),
         Figure("store_memtable_bytes", ("store",), "The store's memory tables."),
         Figure(
             "store_pending_compaction_bytes", ("store",), "What compaction must write, estimated."
