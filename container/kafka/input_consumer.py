@@ -26,6 +26,7 @@ from homeport.container.progress.input_schedule import (
     seconds_left,
     tier_of,
 )
+from homeport.container.progress.pace import Pace
 from homeport.container.progress.restore import OffsetRange
 from homeport.job_coordinator.kafka.clients import consumer, error_of, is_end
 from homeport.job_coordinator.kafka.transient_errors import is_transient
@@ -39,6 +40,10 @@ _STABLE_S = 2.0
 _SAY_S = 5.0
 RANGE_S = 10.0
 """The time limit for the offsets of a partition's beginning and end."""
+_FEW = 16
+"""The ends of so many partitions cost nothing to look at."""
+_LOOKS, _LATEST_S = 1 / 50, 0.25
+"""The share of time for looks at the ends of more, and the age of a look at most."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,8 @@ class InputConsumer:
         """Whether the last batch was of bootstrap streams."""
         self._said_s = -math.inf
         self._open_ends = OpenEnds(time.monotonic, self._stable_end)
+        self._looks, self._is_known = Pace(_LOOKS), False
+        self._ahead: dict[SystemStreamPartition, int] = {}
         self._began_s, self._began_left = time.monotonic(), self._schedule.left(self._next)
         places = sorted({(tier, ssp.system) for ssp, tier in tiers.items()})
         self._clients: dict[tuple[int, str], Consumer] = {}
@@ -233,7 +240,8 @@ class InputConsumer:
 
     def lag(self) -> int:
         """Return the number of known records that ``poll`` has not returned yet."""
-        return sum(max(0, self._known_end(ssp) - at) for ssp, at in self._next.items())
+        self._look()
+        return sum(max(0, end - self._next[ssp]) for ssp, end in self._ahead.items())
 
     def lag_of(self, partitions: Iterable[SystemStreamPartition]) -> int | None:
         """Return the ``lag`` of ``partitions``; None: an end is not known yet."""
@@ -265,8 +273,9 @@ class InputConsumer:
 
         One more offset counts as read: it may be a marker. A record there came just now.
         """
-        return all(
-            0 <= self._known_end(ssp) <= following + 1 for ssp, following in self._next.items()
+        self._look()
+        return self._is_known and all(
+            end <= self._next[ssp] + 1 for ssp, end in self._ahead.items()
         )
 
     def is_caught_up(self) -> bool:
@@ -274,7 +283,18 @@ class InputConsumer:
 
         Offsets alone do not show it: a marker's offset has no record.
         """
-        return not self._waiting and all(self._known_end(ssp) >= 0 for ssp in self._next)
+        self._look()
+        return self._is_known and not self._waiting
+
+    def _look(self) -> None:
+        """Note which ends lie ahead; of many partitions, in a small share of the time only."""
+        began_s = time.monotonic()
+        if len(self._next) > _FEW and self._looks.left_s(began_s, most_s=_LATEST_S) > 0:
+            return
+        ends = {ssp: self._known_end(ssp) for ssp in self._next}
+        self._is_known = min(ends.values(), default=0) >= 0
+        self._ahead = {ssp: end for ssp, end in ends.items() if end > self._next[ssp]}
+        self._looks.took(began_s, time.monotonic())
 
     def _known_end(self, ssp: SystemStreamPartition) -> int:
         """Return the partition's end in its last answer; below 0 before the first one."""
