@@ -10,7 +10,10 @@ from homeport.container.progress.restore_schedule import WorkerMemory
 
 
 class StorageEngine(Protocol):
-    """Bytes to bytes, together with the changelog position they stand at. One owner, one thread."""
+    """Bytes to bytes, together with the changelog position they stand at. One owner, one thread.
+
+    ``flush`` may come from a second thread, while the first one reads and writes.
+    """
 
     @property
     def position(self) -> int | None:

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.adjunct.store_plan import PlannedStore
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.executors import SameThread
 from homeport.container.host.stop_flag import StopRequestedError
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_start import adjunct_feed, stream_ends, streams_now
@@ -39,6 +40,7 @@ from homeport.container.storage.adjunct.adjunct_storage import AdjunctStorage
 from homeport.container.storage.adjunct.filled_store import cannot_follow
 from homeport.container.storage.adjunct.stream_ends import StreamEnds
 from homeport.container.storage.changelog_follower import ChangelogFollower, next_offset
+from homeport.container.storage.store_flushes import StoreFlushes
 from homeport.container.storage.task_store import passed
 from homeport.job_coordinator.kafka.clients import consumer
 from homeport.job_coordinator.model.outcomes import Restored
@@ -203,14 +205,16 @@ class Replicas:
         """Keep the stores as their logs are until ``pause`` ends that; then flush them.
 
         Nothing is read afterwards. ``flush_s``: returns the time between flushes. ``flushed``: gets
-        how many stores had moved, at each flush. StoreError: a store cannot go on.
+        how many stores had moved, at each flush of some. StoreError: a store cannot go on.
         """
         with self._reading, contextlib.suppress(StopRequestedError):
             self._follow(flush_s, flushed)
-        flushed(self.storage.flush())
+        if moved := self.storage.flush():
+            flushed(moved)
 
     def _follow(self, flush_s: Callable[[], float], flushed: Callable[[int], object]) -> NoReturn:
         flushed_at, progress, adjuncts = time.monotonic(), _Progress(), self.storage.adjuncts
+        flushes = StoreFlushes(self.storage, SameThread(), time.monotonic)
         retentions = [s.expected.delete_retention_ms for s in self.storage.logged if s.expected]
         poll_s = poll_interval_s(retentions, _POLL_S)
         poll_s = poll_s if adjuncts is None else adjuncts.poll_interval_s(poll_s)
@@ -222,11 +226,11 @@ class Replicas:
                 polled_at = now
                 self._poll_heads()
             progress.add(self._step(min(_READ_S, poll_s)), self._lags)
-            is_due = now - flushed_at >= flush_s()
-            if is_due:
+            if now - flushed_at >= flush_s():
                 flushed_at = now
-            if is_due or self.storage.has_first_changes():
-                flushed(self.storage.flush())
+                flushes.begin()
+            if moved := flushes.step():
+                flushed(moved)
 
     def close(self) -> None:
         """Close the stores, and the readers of their logs."""

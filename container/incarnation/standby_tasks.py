@@ -183,8 +183,7 @@ class StandbyContainer(Container):
         return False
 
     def _flushed(self, moved: int) -> None:
-        if moved:
-            self._context.history("commit", stores=moved)
+        self._context.history("commit", stores=moved)
 
 
 class StandbysOnly(Container):

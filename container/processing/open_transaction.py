@@ -115,12 +115,16 @@ class OpenTransaction:
         self._on_its_way: tuple[_Ended, Future[tuple[float, float]]] | None = None
         self._clear()
         stores, logged = deps.storage.ids()
-        self.plan = transaction_plan(
+        plan = transaction_plan(
             stores,
             logged,
             outputs_at_once=deps.plain is not None,
             checkpoints=settings.checkpoint_topic is not None,
         )
+        (self._end_step,) = (step for step in plan if step.action is Action.END_TASKS)
+        self._apply_steps = [step for step in plan if step.action is Action.APPLY]
+        others = (Action.END_TASKS, Action.APPLY)
+        self._send_steps = [step for step in plan if step.action not in others]
         topic = settings.checkpoint_topic
         self._actions: Mapping[Action, Callable[[Step, _Ended], None]] = {
             Action.AWAIT_BROKER: lambda _, ended: deps.producer.await_brokers(
@@ -215,10 +219,9 @@ class OpenTransaction:
         """
         self.finish()
         began_s = self._clock()
-        (end_tasks,) = (step for step in self.plan if step.action is Action.END_TASKS)
-        self._deps.on_step_begin(end_tasks)
+        self._deps.on_step_begin(self._end_step)
         ended = self._end_tasks()
-        self._deps.on_step_done(end_tasks)
+        self._deps.on_step_done(self._end_step)
         self._deps.outputs.clear()
         self._deps.report.ended()
         self._deps.traces.ended()
@@ -258,7 +261,7 @@ class OpenTransaction:
             # If a topic was deleted, Kafka only reports that nothing was delivered in time.
             self._deps.topics.check()
             raise
-        self._carry_out([step for step in self.plan if step.action is Action.APPLY], ended)
+        self._carry_out(self._apply_steps, ended)
         began_s, ended_s = times_s
         self._pace.took(began_s, ended_s)
         self._deps.report.spent("sending", ended_s - began_s)
@@ -281,8 +284,7 @@ class OpenTransaction:
         return self._beside.is_over(limit_s)
 
     def _send(self, ended: _Ended) -> float:
-        others = (Action.END_TASKS, Action.APPLY)
-        self._carry_out([step for step in self.plan if step.action not in others], ended)
+        self._carry_out(self._send_steps, ended)
         return self._clock()
 
     def _carry_out(self, steps: Iterable[Step], ended: _Ended) -> None:

@@ -21,6 +21,7 @@ from homeport.container.processing.prefetch import Prefetch, Prefetched
 from homeport.container.processing.records import rows_by_task
 from homeport.container.processing.timers import Timers
 from homeport.container.progress.pace import ENOUGH_ROWS, BatchSize, Filling
+from homeport.container.storage.store_flushes import StoreFlushes
 from homeport.job_coordinator.model.ids import TaskName
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +39,8 @@ class RunLoop:
 
     One thread, which alone uses the input, the tasks and the stores. If the loop overlaps, the
     pipeline has a thread of its own, and works on batches that the tasks get later. Another thread
-    sends and commits a transaction, while the tasks work on the next one.
+    sends and commits a transaction, while the tasks work on the next one. A third one flushes the
+    stores.
     """
 
     def __init__(self, deps: LoopDependencies, settings: LoopSettings, stop: StopFlag) -> None:
@@ -52,6 +54,9 @@ class RunLoop:
         self._open = OpenTransaction(deps, settings, stop, sending)
         beside = OneThread("pipeline") if settings.overlaps else SameThread()
         self._prefetch = Prefetch(deps.pipeline, beside, self._clock, deps.typed, deps.adjuncts)
+        flushing = OneThread("flushing") if settings.overlaps else SameThread()
+        steps = deps.on_step_done, deps.on_step_begin
+        self._flushes = StoreFlushes(deps.storage, flushing, self._clock, *steps)
         self._flushed_at = self._clock()
         self._tuning = deps.tuning()
         self._observer = _BatchObserver(deps, settings.max_rows, self._clock)
@@ -86,6 +91,7 @@ class RunLoop:
             # Batches on their way to the tasks do not count as read.
             self._prefetch.close()
             self._end_sending()
+            self._flushes.end()
         self.drop()
         return False
 
@@ -279,19 +285,24 @@ class RunLoop:
             ) from None
 
     def _flush_if_due(self) -> None:
+        is_asked, self._deps.requests.commit = self._deps.requests.commit, False
         age_ms = (self._clock() - self._flushed_at) * 1000
-        is_asked = self._deps.requests.commit
-        is_due = age_ms >= self._tuning.commit_ms or self._deps.storage.has_first_changes()
-        if is_asked or is_due:
+        if is_asked or (age_ms >= self._tuning.commit_ms and not self._flushes.is_in_round):
             self._deps.topics.check()
-            self.flush()
-            self._deps.requests.commit = False
+            if is_asked:
+                self._open.finish()
+            self._flushes.begin()
+            self._flushed_at = self._clock()
+        self._note_flushed(self._flushes.step())
 
     def flush(self) -> None:
-        """Finish the ended transaction, flush the stores, and write OFFSET."""
+        """Finish the ended transaction, flush the stores, and write OFFSET; work no more."""
         self._open.finish()
-        moved = self._deps.storage.flush(self._deps.on_step_done, self._deps.on_step_begin)
-        self._flushed_at = self._clock()
+        self._flushes.end()
+        steps = self._deps.on_step_done, self._deps.on_step_begin
+        self._note_flushed(self._deps.storage.flush(*steps))
+
+    def _note_flushed(self, moved: int) -> None:
         if moved:
             self._deps.history("commit", stores=moved)
 

@@ -159,7 +159,10 @@ class RocksDbMemory:
 
 
 class RocksDbStore:
-    """An open store, for one owner and one thread; the caller holds the directory's lock."""
+    """An open store, of one owner; the caller holds the directory's lock.
+
+    One thread reads and writes; ``flush`` may come from another.
+    """
 
     def __init__(
         self,

@@ -20,12 +20,13 @@ from homeport.container.storage.changelog_reader import RestoreListener, Restore
 from homeport.container.storage.directory import StoreDirectory
 from homeport.container.storage.directory_lock import NO_WAIT, Holder, LockWait
 from homeport.container.storage.kept_stores import KeptStores
-from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.overlay import Overlay, Written
 from homeport.container.storage.storage_engines import StorageEngines
 from homeport.container.storage.store_restore import RestoreManager, Workers
 from homeport.container.storage.task_store import (
     Position,
     Reached,
+    StoreFlush,
     TaskStore,
     open_task_store,
     passed,
@@ -36,6 +37,8 @@ from homeport.job_coordinator.model.outcomes import Restored
 from homeport.job_coordinator.status.figures import FIGURES, Sample
 
 _FLUSHERS = 8
+_FEW = 32
+"""So many stores are flushed one after the other."""
 
 _Item = TypeVar("_Item")
 
@@ -69,6 +72,8 @@ class ContainerStorage:
     _opened: list[TaskStore] = field(default_factory=list)
     _staying: Collection[TaskName] = ()
     _by_id: dict[StoreId, TaskStore] = field(default_factory=dict)
+    _firsts: dict[StoreId, TaskStore] = field(default_factory=dict)
+    _written: Written = field(default_factory=Written)
     _sending: ClockReading = NEVER
 
     def open(self) -> None:
@@ -104,6 +109,8 @@ class ContainerStorage:
         if self.adjuncts is not None:
             self.adjuncts.open(self._engines, self.wait, self.holder)
         self._by_id = {item.id: item for item in self._opened}
+        for item in self._opened:
+            item.firsts = self._firsts
 
     def close_others(self) -> None:
         """Close the stores that have stayed open and are not of this container; StoreError."""
@@ -159,7 +166,7 @@ class ContainerStorage:
         for store in self._opened:
             if store.engine is None:
                 store.engine = self._engines.open(store.config, store.directory.path)
-            store.overlay = Overlay(store.engine)
+            store.overlay = Overlay(store.engine, self._written)
         of = {item.id: results[item.config.name][item.task.task_name] for item in self.logged}
         _together(self.logged, lambda item: item.flush_restored(of[item.id].records))
         return results
@@ -192,7 +199,7 @@ class ContainerStorage:
     @property
     def size_bytes(self) -> int:
         """Return the bytes that the open transaction has written to all stores."""
-        return sum(item.overlay.size_bytes for item in self._opened if item.overlay)
+        return self._written.size_bytes
 
     def positions(self) -> dict[Position, int]:
         """Return {(changelog topic, partition): offset up to which its store holds all, or -1}."""
@@ -208,10 +215,9 @@ class ContainerStorage:
         """
         self._engines.require_sound()
         self._sending = self.clocks()
-        for item in self._opened:
-            if item.overlay is not None:
-                item.overlay.seal()
-        return [changes for item in self._opened if (changes := item.changes()) is not None]
+        self._written.size_bytes = 0
+        sealed = [item for item in self._opened if item.overlay is not None and item.overlay.seal()]
+        return [changes for item in sealed if (changes := item.changes()) is not None]
 
     def apply(self, store: StoreId, positions: Mapping[Position, int]) -> None:
         """Put the sent transaction's changes, committed with these positions, into the store.
@@ -233,27 +239,48 @@ class ContainerStorage:
         for item in self._opened:
             if item.overlay is not None:
                 item.overlay.clear()
+        self._written.size_bytes = 0
 
-    def has_first_changes(self) -> bool:
-        """Return whether a store holds something but has no OFFSET yet.
+    def first_flushes(self) -> Iterator[StoreFlush]:
+        """Yield the flush of each store that holds something and has no OFFSET.
 
         After a crash it would be restored in full, so its first flush is not put off.
         """
-        return any(item.has_first_changes for item in self._opened)
+        while self._firsts:
+            _, item = self._firsts.popitem()
+            if (flush := item.due_flush()) is not None:
+                yield flush
+
+    def due_flushes(self) -> Iterator[StoreFlush]:
+        """Yield the flush of each store that is due, from what it has when its turn comes."""
+        for item in self._opened:
+            if (flush := item.due_flush()) is not None:
+                yield flush
+
+    def flush_adjuncts(self, reached: Reached = passed, begins: Reached = passed) -> int:
+        """Flush the stores that inputs fill, and return how many had moved."""
+        return self.adjuncts.flush(reached, begins) if self.adjuncts else 0
+
+    def require_sound(self) -> None:
+        """Raise the StoreError of a store that has failed.
+
+        A new OFFSET would hide its damage from the next start.
+        """
+        self._engines.require_sound()
 
     def flush(self, reached: Reached = passed, begins: Reached = passed) -> int:
         """Flush every store that moved, write its OFFSET, and return how many moved.
 
         Raises:
-            StoreError: a store has failed. A new OFFSET would hide its damage from the next start.
+            StoreError: a store has failed.
         """
-        self._engines.require_sound()
+        self.require_sound()
         own = [item for item in self._opened if not self._stays(item)]
-        if self._staying:
+        if self._staying or len(own) > _FEW:
             moved = sum(_together(own, lambda item: item.flush(reached, begins)))
         else:
             moved = sum([item.flush(reached, begins) for item in own])
-        return moved + (self.adjuncts.flush(reached, begins) if self.adjuncts else 0)
+        return moved + self.flush_adjuncts(reached, begins)
 
     def stay(self, tasks: Collection[TaskName]) -> None:
         """Have ``close`` keep the stores of ``tasks`` that may stay open, without a flush."""

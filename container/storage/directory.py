@@ -181,12 +181,8 @@ class StoreDirectory(DirectoryFiles):
             raise StoreError(f"{self.path}: it cannot be removed: {error.strerror}") from None
 
     def write_offset(self, offset: int) -> None:
-        """Write ``offset`` into OFFSET, which has it also after a power cut.
-
-        Raises:
-            DiskError: there is no room for it, or no right; the file is as it was before.
-        """
-        self.write_text(offset_file.OFFSET_FILE, str(offset))
+        """Write ``offset`` into OFFSET, as ``put_text``."""
+        self.put_text(offset_file.OFFSET_FILE, str(offset))
 
     def write_offset_v2(
         self, changelog: SystemStream, partition: int, offset: int, *, is_standby: bool = False
@@ -197,13 +193,20 @@ class StoreDirectory(DirectoryFiles):
         """
         text = offset_file.offset_v2_text(changelog.system, changelog.stream, partition, offset)
         if is_standby:
-            self.write_text(offset_file.SIDE_INPUT_OFFSETS_FILE, text)
-        self.write_text(offset_file.OFFSET_V2_FILE, text)
+            self.put_text(offset_file.SIDE_INPUT_OFFSETS_FILE, text)
+        self.put_text(offset_file.OFFSET_V2_FILE, text)
         if not is_standby:
             _remove(self.path / offset_file.SIDE_INPUT_OFFSETS_FILE)
 
     def write_text(self, name: str, text: str) -> None:
-        """Write ``text`` into the file, in the form of OFFSET; it lasts through a power cut.
+        """Write as ``put_text``; the file lasts through a power cut."""
+        self.put_text(name, text)
+        self.sync()
+
+    def put_text(self, name: str, text: str) -> None:
+        """Write ``text`` into the file, in the form of OFFSET.
+
+        After a power cut before ``sync`` the file has this text, or the one before.
 
         Raises:
             DiskError: there is no room for it, or no right; the file is as it was before.
@@ -215,6 +218,10 @@ class StoreDirectory(DirectoryFiles):
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self.path / name)
+
+    def sync(self) -> None:
+        """Have all files that were put last through a power cut; DiskError."""
+        with room_on_disk_of(self.path):
             _sync_directory(self.path)
 
     def set_written(self, name: str, now_ms: int) -> None:

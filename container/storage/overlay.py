@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -23,16 +24,23 @@ _ABSENT: Any = object()
 """In the place of a value: the transaction has not written the key."""
 
 
-class Overlay:
-    """Reads see the overlay first. ``size_bytes``: the size of the open transaction's writes."""
+@dataclass
+class Written:
+    """The writes of an open transaction, of all stores that share it."""
 
-    def __init__(self, committed: StorageEngine) -> None:
+    size_bytes: int = 0
+
+
+class Overlay:
+    """Reads see the overlay first. ``written``: counts its writes with those of other stores."""
+
+    def __init__(self, committed: StorageEngine, written: Written | None = None) -> None:
         self._committed = committed
+        self._written = written or Written()
         self._below: StorageEngine | Overlay = committed
         """What reads see below the open transaction: the store, or what is sealed over it."""
         self._entries: dict[bytes, bytes | None] = {}
         self._ordered: list[bytes] = []
-        self.size_bytes = 0
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of ``key`` in this transaction."""
@@ -57,14 +65,15 @@ class Overlay:
         if key.startswith(RESERVED_PREFIX):
             raise ValueError(f"keys that begin with {RESERVED_PREFIX!r} are reserved")
         self._entries[key] = value
-        self.size_bytes += len(key) + (len(value) if value else 0)
+        self._written.size_bytes += len(key) + (len(value) if value else 0)
 
     def put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
         """Put each of ``entries``, as ``put``, or none of them."""
         if any(key.startswith(RESERVED_PREFIX) for key in entries):
             raise ValueError(f"keys that begin with {RESERVED_PREFIX!r} are reserved")
         self._entries.update(entries)
-        self.size_bytes += sum(map(len, entries)) + sum(map(len, filter(None, entries.values())))
+        values = filter(None, entries.values())
+        self._written.size_bytes += sum(map(len, entries)) + sum(map(len, values))
 
     def scan(self, start: bytes | None = None, end: bytes | None = None) -> Pairs:
         """Yield the pairs with start <= key < end in byte order, as they stand at the call."""
@@ -86,12 +95,18 @@ class Overlay:
         last = len(ordered) if end is None else bisect_left(ordered, end)
         return [(key, entries[key]) for key in ordered[first:last]]
 
-    def seal(self) -> None:
-        """Set the open transaction's writes aside, as they go to Kafka, and open the next one."""
-        sealed = Overlay(self._committed)
+    def seal(self) -> bool:
+        """Set the open transaction's writes aside, as they go to Kafka, and open the next one.
+
+        Return whether there are any.
+        """
+        if not self._entries:
+            return False
+        sealed = Overlay(self._committed, self._written)
         sealed._entries, sealed._ordered = self._entries, self._ordered
         self._below = sealed
         self._empty()
+        return True
 
     def sealed(self) -> Mapping[bytes, bytes | None]:
         """Return the writes of the sealed transaction, which stay: {key: value, None = deleted}."""
@@ -114,7 +129,6 @@ class Overlay:
     def _empty(self) -> None:
         self._entries = {}
         self._ordered = []
-        self.size_bytes = 0
 
 
 def _merged(committed: Pairs, own: Sequence[tuple[bytes, bytes | None]]) -> Pairs:

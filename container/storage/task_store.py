@@ -1,8 +1,10 @@
 """TaskStore: one store of one task: its directory, its engine, where it stands, its OFFSET."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from homeport.config.errors import StoreError, WireError
 from homeport.config.settings.stores_section import StoreConfig
@@ -57,6 +59,7 @@ class TaskStore:
 
     ``expected``: the STORE-META of its directory; None before the restore, and without a changelog.
     ``at_head``: when the store was last known to have all records of its changelog.
+    ``firsts``: the stores of its container that hold something and have no OFFSET yet, nor get one.
     """
 
     config: StoreConfig
@@ -69,6 +72,9 @@ class TaskStore:
     flushed_offset: int | None = None
     expected: StoreMeta | None = None
     at_head: ClockReading = NEVER
+    firsts: dict[StoreId, TaskStore] = field(default_factory=dict, repr=False, compare=False)
+    _has_first: bool = False
+    """Whether a flush has begun that writes its first OFFSET."""
 
     @property
     def name(self) -> str:
@@ -107,14 +113,8 @@ class TaskStore:
             self.engine = None
         self.directory.empty()
         self.flushed_offset = None
+        self._has_first = False
         self.local = LocalState(exists=False)
-
-    @property
-    def has_first_changes(self) -> bool:
-        """Return whether the store could have an OFFSET and has none yet."""
-        return (
-            self.position is not None and self.flushed_offset is None and self.config.is_persistent
-        )
 
     def changes(self) -> Changes | None:
         """Return what the sealed transaction is to send; None where there is nothing of it."""
@@ -129,36 +129,51 @@ class TaskStore:
             return
         sealed = self.overlay.sealed()
         if sealed:
-            if self.config.changelog is not None:
-                self.position = positions[self.place]
-            self.opened().write(sealed, self.position)
+            position = None if self.config.changelog is None else positions[self.place]
+            self._write(sealed, position)
         self.overlay.release()
 
     def follow(self, entries: Mapping[bytes, bytes | None], position: int) -> None:
         """Put ``entries``, which its changelog holds up to ``position``, into the engine."""
+        self._write(entries, position)
+
+    def _write(self, entries: Mapping[bytes, bytes | None], position: int | None) -> None:
         self.opened().write(entries, position)
         self.position = position
+        is_first = self.flushed_offset is None and not self._has_first
+        if is_first and position is not None and self.config.is_persistent:
+            self.firsts[self.id] = self
+
+    def due_flush(self) -> StoreFlush | None:
+        """Return the flush of all that the store has now; None where there is nothing to do.
+
+        Position and time are those of this call: what is written later may be flushed as well.
+        """
+        meta = self._meta()
+        progress = self._progress(meta)
+        steps = flush_plan(self.id, progress)
+        if progress.has_moved:
+            self._has_first = True
+            self.firsts.pop(self.id, None)
+        return StoreFlush(self, steps, meta, progress.has_moved) if steps else None
 
     def flush(self, reached: Reached = passed, begins: Reached = passed) -> bool:
         """Flush the store, write its position into OFFSET, and return whether it had moved."""
-        progress = self._progress()
-        meta = self._meta()
-        for step in flush_plan(self.id, progress):
-            begins(step)
-            self._carry_out(step, meta)
-            reached(step)
-        return progress.has_moved
+        flush = self.due_flush()
+        if flush is not None:
+            flush.run(reached, begins)
+        return flush is not None and flush.has_moved
 
     def flush_restored(self, records: int) -> bool:
         """Flush the store after a restore that has read so many records; return as ``flush``.
 
         Where that were none, its files are right: a start that finds them reads the markers again.
         """
-        is_due = records or self.flushed_offset is None or self._progress().is_meta_due
+        is_new = self.flushed_offset is None
+        is_due = records or is_new or self._progress(self._meta()).is_meta_due
         return bool(is_due) and self.flush()
 
-    def _progress(self) -> StoreProgress:
-        meta = self._meta()
+    def _progress(self, meta: StoreMeta | None) -> StoreProgress:
         is_due = meta is not None and is_meta_due(self.local.meta, meta)
         position = self.position if self.config.is_persistent else None
         return StoreProgress(position, self.flushed_offset, meta is not None, is_due)
@@ -166,11 +181,12 @@ class TaskStore:
     def _meta(self) -> StoreMeta | None:
         return None if self.expected is None else replace(self.expected, at_head=self.at_head)
 
-    def _carry_out(self, step: FlushStep, meta: StoreMeta | None) -> None:
+    def carry_out(self, step: FlushStep, meta: StoreMeta | None) -> None:
+        """Carry out one step of a flush; ``meta``: the STORE-META as of its begin."""
         if step.action is FlushAction.FLUSH:
             self.opened().flush()
         elif step.action is FlushAction.WRITE_META and meta is not None:
-            self.write_meta(meta)
+            self._put_meta(meta)
         elif step.offset is not None and step.action is FlushAction.WRITE_OFFSET:
             self.directory.write_offset(step.offset)
         elif step.offset is not None:
@@ -186,11 +202,16 @@ class TaskStore:
         progress = StoreProgress(position, self.flushed_offset, keeps_meta=False, is_meta_due=False)
         for step in flush_plan(self.id, progress):
             if step.action is not FlushAction.FLUSH:
-                self._carry_out(step, None)
+                self.carry_out(step, None)
+        self.directory.sync()
 
     def write_meta(self, meta: StoreMeta) -> None:
-        """Write ``meta`` into STORE-META."""
-        self.directory.write_text(META_FILE, meta_text(meta))
+        """Write ``meta`` into STORE-META; it lasts through a power cut."""
+        self._put_meta(meta)
+        self.directory.sync()
+
+    def _put_meta(self, meta: StoreMeta) -> None:
+        self.directory.put_text(META_FILE, meta_text(meta))
         self.local = replace(self.local, meta=meta)
 
     @property
@@ -229,6 +250,27 @@ class TaskStore:
                 self.engine.close()
         finally:
             self.directory.release()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFlush:
+    """The flush of one store, from what it had when the flush began (safety S1).
+
+    ``meta``: its STORE-META as of then. ``has_moved``: whether OFFSET lay behind.
+    """
+
+    store: TaskStore
+    steps: tuple[FlushStep, ...]
+    meta: StoreMeta | None
+    has_moved: bool
+
+    def run(self, reached: Reached = passed, begins: Reached = passed) -> None:
+        """Carry out the steps, in any thread; tasks may use the store meanwhile."""
+        for step in self.steps:
+            begins(step)
+            self.store.carry_out(step, self.meta)
+            reached(step)
+        self.store.directory.sync()
 
 
 def open_task_store(

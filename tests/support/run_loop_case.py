@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -139,6 +139,15 @@ class _Task:
         pass
 
 
+class _Flush:
+    """In the place of one store's."""
+
+    has_moved = True
+
+    def run(self, *_steps: object) -> None:
+        """It costs what the thread of flushes costs."""
+
+
 class _Storage:
     """In the place of the stores: two of them move with each flush."""
 
@@ -155,8 +164,17 @@ class _Storage:
     def drop(self) -> None:
         self.size_bytes = 0
 
-    def has_first_changes(self) -> bool:
-        return False
+    def first_flushes(self) -> Iterator[_Flush]:
+        return iter(())
+
+    def due_flushes(self) -> Iterator[_Flush]:
+        return iter([_Flush(), _Flush()])
+
+    def flush_adjuncts(self, _reached: object, _begins: object) -> int:
+        return 0
+
+    def require_sound(self) -> None:
+        pass
 
     def flush(self, _reached: object, _begins: object) -> int:
         return 2
@@ -326,6 +344,7 @@ class LoopCase:
     overlaps: bool = False
     pipeline_s: Callable[[], float] = float
     sending_s: Callable[[], float] = float
+    flushing_s: Callable[[], float] = float
     counts_waiting: bool = False
     row_bytes: int = 40
     lag: int = 7
@@ -372,7 +391,11 @@ class LoopCase:
     def run(self, arrivals: Mapping[float, int], end_s: float) -> bool:
         """The loop's own answer. Shapes: ``arrivals`` {second: rows of 40 bytes each}."""
         self.source = _Source(self, arrivals, end_s)
-        costs = {"pipeline": self.pipeline_s, "sending": self.sending_s}
+        costs = {
+            "pipeline": self.pipeline_s,
+            "sending": self.sending_s,
+            "flushing": self.flushing_s,
+        }
         self.sides = {n: _SideWork(self.clock, self.stop, end_s, c) for n, c in costs.items()}
         self.monkeypatch.setattr(run_loop, "OneThread", self.sides.__getitem__)
         self.producer.on_commit = self._commits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import cast
 
@@ -62,22 +63,52 @@ def test_a_store_that_was_flushed_before_reads_the_tail(tmp_path: Path) -> None:
 
 
 def test_offset_names_the_position_after_each_commit(tmp_path: Path) -> None:
-    """After a restore the head; after a transaction its last record; the first is not put off."""
+    """After a restore the head; after a transaction its last record."""
     log = Log()
     with running(tmp_path, log) as (storage, _):
         assert not (directory_of(tmp_path) / "OFFSET").exists()
-        assert not storage.has_first_changes()
         transaction(storage, log, b"a", b"1")
-        assert storage.has_first_changes()
         assert storage.flush() == 1
-        assert not storage.has_first_changes()
         assert storage.flush() == 0
         transaction(storage, log, b"a", b"2")
-        assert not storage.has_first_changes()
         storage.flush()
-    directory = StoreDirectory(directory_of(tmp_path))
-    assert directory.read_offset(SystemStream("kafka", "log"), 0)[0] == 2
+    assert _offset(tmp_path) == 2
+
+
+def _offset(folder: Path) -> int | None:
+    directory = StoreDirectory(directory_of(folder))
+    found, _ = directory.read_offset(SystemStream("kafka", "log"), 0)
     directory.release()
+    return found
+
+
+def test_first_changes_are_flushed_once(tmp_path: Path) -> None:
+    """A store that has an OFFSET, or gets one, waits for the next round."""
+    log = Log()
+    with running(tmp_path, log) as (storage, _):
+        assert not list(storage.first_flushes())
+        transaction(storage, log, b"a", b"1")
+        (first,) = storage.first_flushes()
+        transaction(storage, log, b"a", b"2")
+        assert not list(storage.first_flushes())
+        first.run()
+        transaction(storage, log, b"a", b"3")
+        assert not list(storage.first_flushes())
+        assert first.has_moved
+        assert [flush.has_moved for flush in storage.due_flushes()] == [True]
+
+
+def test_offset_has_the_position_from_before_the_flush(tmp_path: Path) -> None:
+    """What was written since its begin is flushed too, and does not count (safety S1)."""
+    log = Log()
+    with running(tmp_path, log) as (storage, _):
+        transaction(storage, log, b"a", b"1")
+        (flush,) = storage.due_flushes()
+        transaction(storage, log, b"a", b"2")
+        flush.run()
+        shutil.copytree(tmp_path / "logged", tmp_path / "killed" / "logged")
+    assert _offset(tmp_path / "killed") == 0
+    assert restored(tmp_path / "killed", log) == NOTHING
 
 
 def test_a_commit_reports_each_step_when_it_is_done(tmp_path: Path) -> None:
@@ -185,7 +216,9 @@ def test_a_store_without_changelog_lives_as_long_as_its_container(tmp_path: Path
     log = Log()
     with running(tmp_path, log) as (storage, _):
         storage.overlay("t", TASK).put(b"a", b"1")
+        assert storage.size_bytes == 2
         assert storage.changes() == []
+        assert storage.size_bytes == 0  # of what is on its way, nothing
         storage.apply(T, {})
         assert storage.overlay("t", TASK).get(b"a") == b"1"
         storage.flush()
@@ -202,7 +235,7 @@ def test_an_in_memory_store_is_read_in_full_at_each_start(tmp_path: Path) -> Non
             assert result == Restored(RestoreKind.FULL, 0, len(log.records) - 1, records)
             assert {f.name for f in directory_of(tmp_path).iterdir()} == {".homeport-lock"}
             transaction(storage, log, b"b", b"1")
-            assert not storage.has_first_changes()
+            assert not list(storage.first_flushes())
             assert storage.flush() == 0
     assert {f.name for f in directory_of(tmp_path).iterdir()} == {".homeport-lock"}
     with running(tmp_path, log, config) as (storage, _):

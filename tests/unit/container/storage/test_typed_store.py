@@ -16,7 +16,7 @@ from homeport.container.engine.in_memory_store import InMemoryStore
 from homeport.container.engine.storage_engine import StorageEngine
 from homeport.container.rocksdb.rocksdb_store import RocksDbMemory, RocksDbStore
 from homeport.container.serde.serdes import serde
-from homeport.container.storage.overlay import Overlay
+from homeport.container.storage.overlay import Overlay, Written
 from homeport.container.storage.typed_store import TypedStore, ValueGuard
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -171,25 +171,27 @@ def test_a_scan_sees_the_keys_of_a_large_transaction() -> None:
 
 def test_reserved_keys_are_refused() -> None:
     """User code can neither read nor harm the position."""
-    overlay = Overlay(InMemoryStore())
+    written = Written()
+    overlay = Overlay(InMemoryStore(), written)
     with pytest.raises(ValueError, match="reserved"):
         overlay.put(b"\x00homeport.position", b"1")
     with pytest.raises(ValueError, match="reserved"):
         overlay.put_all({b"a": b"1", b"\x00homeport.position": b"1"})
-    assert overlay.size_bytes == 0
+    assert written.size_bytes == 0
     assert list(overlay.scan()) == []
 
 
-def test_the_size_is_that_of_the_open_transaction() -> None:
-    """Keys and values of every write; of what is on its way, or was dropped, nothing."""
-    overlay = Overlay(InMemoryStore())
-    overlay.put(b"a", b"22")
+def test_the_size_is_that_of_keys_and_values_of_every_write() -> None:
+    """Of all stores that share it; the end of a transaction sets it back elsewhere."""
+    written = Written()
+    overlay, other = Overlay(InMemoryStore(), written), Overlay(InMemoryStore(), written)
+    other.put(b"z", b"22")
     overlay.put(b"a", None)
     overlay.put_all({b"b": b"333", b"cc": None})
-    assert overlay.size_bytes == 3 + 1 + 4 + 2
-    overlay.seal()
-    assert overlay.size_bytes == 0
+    assert written.size_bytes == 3 + 1 + 4 + 2
+    assert overlay.seal()
     assert overlay.sealed() == {b"a": None, b"b": b"333", b"cc": None}
     overlay.put(b"d", b"4")
     overlay.clear()
-    assert (overlay.size_bytes, overlay.sealed()) == (0, {})
+    assert overlay.sealed() == {}
+    assert not overlay.seal()

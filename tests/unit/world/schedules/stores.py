@@ -22,7 +22,7 @@ from homeport.container.progress.store_meta import StoreMeta
 from homeport.container.progress.transaction_plan import StoreId
 from homeport.container.storage import directory_lock, store_restore
 from homeport.container.storage.container_storage import ContainerStorage
-from homeport.container.storage.task_store import Position, TaskStore
+from homeport.container.storage.task_store import Position, StoreFlush, TaskStore
 from homeport.job_coordinator.coordinator_stream import message as wire
 from homeport.job_coordinator.coordinator_stream.message import MessageType
 from homeport.job_coordinator.model.ids import TaskName
@@ -49,8 +49,7 @@ def writes_the_position_by_itself(patch: pytest.MonkeyPatch) -> None:
     def apply(item: TaskStore, positions: Mapping[Position, int]) -> None:
         if item.overlay is None or not item.overlay.sealed():
             return
-        item.position = positions["counts", item.task.changelog_partition]
-        item.opened().write({}, item.position)
+        item._write({}, positions["counts", item.task.changelog_partition])
         item.opened().write(item.overlay.sealed(), None)
         item.overlay.release()
 
@@ -75,18 +74,17 @@ def offset_is_the_truth(patch: pytest.MonkeyPatch) -> None:
     """OFFSET is written before the flush, and at a start it is what counts."""
     plan = restore.plan_restore
 
-    def flush(storage: ContainerStorage, *_: object) -> int:
-        for item in storage._opened:
-            if item.position is not None and item.config.changelog is not None:
-                item.directory.write_offset(item.position)
-                item.opened().flush()
-                item.flushed_offset = item.position
-        return 1
+    def run(flush: StoreFlush, *_: object) -> None:
+        item = flush.store
+        if item.position is not None and item.config.changelog is not None:
+            item.directory.write_offset(item.position)
+            item.opened().flush()
+            item.flushed_offset = item.position
 
     def plan_by_offset(local: LocalState, *rest: Any) -> RestorePlan:  # noqa: ANN401 - as the product's
         return plan(replace(local, position=local.offset_file), *rest)
 
-    patch.setattr(ContainerStorage, "flush", flush)
+    patch.setattr(StoreFlush, "run", run)
     patch.setattr(store_restore, "plan_restore", plan_by_offset)
 
 
@@ -299,7 +297,13 @@ def dated_after_the_commit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ContainerStorage, "apply", apply_and_date)
 
 
-@schedule("S2", "a key that was deleted is back", dated_after_the_commit, is_judged=False)
+COMMIT_MS = 500
+OFTEN = {"task.commit.ms": str(COMMIT_MS)}
+
+
+@schedule(
+    "S2", "a key that was deleted is back", dated_after_the_commit, config=OFTEN, is_judged=False
+)
 def the_answer_to_a_commit_is_heard_long_after_it(scene: Scene) -> None:
     """The machine of 0@1 stands still over the answer to a commit for longer than deletes are kept.
 
@@ -325,11 +329,8 @@ def the_answer_to_a_commit_is_heard_long_after_it(scene: Scene) -> None:
     _counts_from_nothing(scene)
 
 
-COMMIT_MS = 500
-
-
 # A transaction is committed although its changelog has gone back.
-@schedule("S3", "something was lost or applied twice", config={"task.commit.ms": str(COMMIT_MS)})
+@schedule("S3", "something was lost or applied twice", config=OFTEN)
 @without(TransactionalProducer, "_require_progress", lambda _: None)
 def kafka_loses_its_last_records_under_a_container_that_works(scene: Scene) -> None:
     """The topics are the same and shorter, and 0@1 has records in its store that they lack.
