@@ -192,3 +192,36 @@ def test_a_header_whose_name_is_no_text_is_left_out(caplog: pytest.LogCaptureFix
             assert row["headers"] == [("a", b"v"), ("ü", b"v"), ("<NULL>", b"v")]
     (line,) = caplog.messages
     assert line.startswith("input in partition 0 offset 0: 2 of its 5 headers have names that are")
+
+
+def test_ends_of_many_partitions_are_not_looked_at_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a fiftieth of the time; what was read since a look counts at once."""
+    looks = 0
+
+    class Slow(MemoryConsumer):
+        def get_watermark_offsets(self, *args: Any, **more: Any) -> tuple[int, int]:  # noqa: ANN401 - as its base
+            nonlocal looks
+            looks += 1
+            now[0] += 0.0001
+            return super().get_watermark_offsets(*args, **more)
+
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    broker = Broker(lambda _topic: 20, lambda: 0)
+    parts = [SystemStreamPartition("kafka", "in", number) for number in range(20)]
+    source = InputConsumer(
+        {"kafka": SystemConfig.of(_BOOTSTRAP, "kafka")},
+        {TaskName("a"): dict.fromkeys(parts, 0)},
+        lambda *_: cast("Consumer", Slow(broker, says_ends=False)),
+    )
+    for _ in range(3):
+        broker.append("in", b"k", b"v", partition=7)
+    assert (source.lag(), source.is_at_end(), source.is_caught_up(), looks) == (3, False, True, 20)
+    source.poll(2, 0)
+    broker.append("in", b"k", b"v", partition=8)
+    assert (source.lag(), source.is_at_end(), looks) == (1, True, 20)
+    now[0] += 0.099
+    assert (source.lag(), looks) == (2, 40)
+    source.close()
