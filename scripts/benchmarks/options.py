@@ -26,11 +26,12 @@ REPEATED = {"failover": 5, "throughput": 3, "startup": 5}
 """{benchmark that measures the same again and again: how often, unless ``--runs`` says it}."""
 COMPARED = "throughput"
 CONTESTANTS = ("ours", "class", "quix", "spark")
-_ALL_CONTESTANTS = (*CONTESTANTS, "kafka-streams", "bytewax", "faust")
-"""Those beyond ``CONTESTANTS`` have to be named: they fetch more, or take minutes."""
+_NAMED = ("kafka-streams", "flink", "bytewax", "faust")
+"""These take part only where they are named: they fetch more, or take minutes."""
+_ALL_CONTESTANTS = (*CONTESTANTS, *_NAMED)
 _TAKE_PART = {
-    "output": {"ours", "quix", "kafka-streams", "bytewax", "faust"},
-    "count": {*CONTESTANTS, "kafka-streams", "bytewax", "faust"},
+    "output": {"ours", "quix", *_NAMED},
+    "count": {*CONTESTANTS, *_NAMED},
     "front": {"class"},
 }
 """{section of throughput: the contestants that have its work}."""
@@ -85,10 +86,11 @@ benchmarks and their sections:
       quix           Quix Streams
       spark          Spark Structured Streaming (count)
       kafka-streams  Kafka Streams, in Java
+      flink          Flink SQL by PyFlink, whose packages take 0.8 GB
       bytewax        Bytewax, whose output is at-least-once
       faust          Faust, which takes minutes for a million records
-    kafka-streams has its start in what it measures: it runs over --records records and over four
-    times as many, and the difference counts
+    kafka-streams and flink have their start in what they measure: they run over --records records
+    and over four times as many, and the difference counts
   pipeline     (each starts a Spark; no Kafka; a plan that lasts, as a container has by default)
     planning   a batch of 20 to 100,000 records, by a plan that lasts and by one of its own
     functions  a function in Python of a pipeline, over pandas, over Arrow and row by row, beside

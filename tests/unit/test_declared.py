@@ -27,7 +27,7 @@ EXTRA_OF = {
 }
 """The modules that need an extra. All of them can be imported without it."""
 TOOLS = ("scripts", "tests", "examples")
-COMPARED = frozenset({"bytewax", "faust", "quixstreams"})
+COMPARED = frozenset({"bytewax", "faust", "pyflink", "quixstreams"})
 """What benchmarks compare with, each in an environment and with pins of its own (``quix.txt``).
 
 Quix Streams holds confluent-kafka below the version that is pinned here.

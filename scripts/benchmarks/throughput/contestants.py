@@ -89,12 +89,21 @@ def _kafka_streams(kind: str) -> Contestant:
     return Contestant("kafka-streams", "Kafka Streams", prepare, _TIMES)
 
 
+def _flink(kind: str) -> Contestant:
+    def prepare() -> Command:
+        jars = jars_of("flink-kafka")
+        return _peer("flink", lambda _: jars, lambda _: kind)()
+
+    return Contestant("flink", "Flink SQL", prepare, _TIMES)
+
+
 OUTPUT = (
     Contestant("ours", "StreamTask", _ours("stream")),
     Contestant("ours", "function under @job.each", _ours("each")),
     Contestant("quix", "Quix Streams", _peer("quix", _RECORDS, lambda _: "output")),
     Contestant("faust", "Faust", _peer("faust", _RECORDS, lambda _: "output")),
     _kafka_streams("output"),
+    _flink("output"),
     Contestant("bytewax", "Bytewax", _peer("bytewax", lambda _: "output")),
 )
 COUNT = (
@@ -104,6 +113,7 @@ COUNT = (
     Contestant("quix", "Quix Streams", _peer("quix", _kept, lambda _: "count")),
     Contestant("spark", "Spark Structured Streaming", _spark),
     _kafka_streams("count"),
+    _flink("count"),
     Contestant("bytewax", "Bytewax", _peer("bytewax", lambda _: "count")),
     Contestant("faust", "Faust", _peer("faust", _RECORDS, lambda _: "count")),
 )

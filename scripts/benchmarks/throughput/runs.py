@@ -189,11 +189,14 @@ def _times(own: Contestant, other: Contestant, found: Found) -> Iterator[tuple[s
 
 
 def output(runs: int, records: int, names: Collection[str]) -> Iterator[Row]:
-    """Compare every output of every run."""
+    """Compare every output of every run; of Flink, which leaves out what adds 0, the last ones."""
 
     def check(results: Results, one: Contestant, name: str, right: Right) -> None:
-        del one  # all send the same
-        results.require_all(outputs_of(name), right.sums)
+        if one.name == "flink":
+            last = {key: sums[-1] for key, sums in right.sums.items()}
+            results.require_last(outputs_of(name), last)
+        else:
+            results.require_all(outputs_of(name), right.sums)
 
     return _compared([one for one in OUTPUT if one.name in names], records, runs, check, _ratios)
 
