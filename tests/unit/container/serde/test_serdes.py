@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import enum
 import json
 import math
+import uuid
+from collections import OrderedDict
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeport.config.errors import WireError
+from homeport.config.system_stream import SystemStream
 from homeport.container.serde.arrow_serdes import ArrowForm, arrow_form
 from homeport.container.serde.serdes import serde
 
@@ -107,6 +113,36 @@ def test_any_json_and_any_damage_to_it_is_read_alike(value: object, data: st.Dat
     damaged = text[:at] + data.draw(st.binary(max_size=2)) + text[at + 1 :]
     for each in (text, damaged):
         assert _outcome(serde("json").from_bytes, each) == _outcome(_reference, each)
+
+
+class _Colour(enum.StrEnum):
+    RED = "red"
+
+
+class _Rank(enum.IntEnum):
+    FIRST = 1
+
+
+_ODD_VALUES: list[object] = [
+    *({1}, b"x", bytearray(b"x"), _Colour.RED, _Rank.FIRST, Decimal(1), uuid.UUID(int=1)),
+    *(dt.date(2026, 1, 1), dt.timedelta(1), ValueError(), OrderedDict(a=(1, None)), "\ud800"),
+    *(9.9e-5, 1e-4, -1e16, 9999999999999998.0, -0.0, math.nan, math.inf, 2**64, -(2**63) - 1),
+    *(SystemStream("a", "b"), {_Colour.RED: 1}),
+]
+"""Which encoders of JSON write in different ways, or not at all."""
+
+
+@pytest.mark.parametrize("value", _ODD_VALUES, ids=repr)
+def test_json_is_written_as_pythons_own_encoder_writes_it(value: object) -> None:
+    """At the top, and within others."""
+    for each in (value, {"a": value}, [0, value], ({"a": [value]},)):
+        try:
+            expected = json.dumps(each, separators=(",", ":"), ensure_ascii=False).encode()
+        except (TypeError, ValueError):
+            with pytest.raises(TypeError):
+                serde("json").to_bytes(each)
+        else:
+            assert serde("json").to_bytes(each) == expected
 
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
