@@ -5,10 +5,10 @@ record. It takes a bool for a number, and a header's name that is not UTF-8 ends
 """
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from homeport.container.api import HeaderPairs, header_pairs
+from homeport.container.api import header_pairs
 from homeport.container.progress.topic_rules import (
     CLIENT_OVERHEAD_BYTES,
     Headers,
@@ -18,6 +18,8 @@ from homeport.container.progress.topic_rules import (
 
 _LAST_MS = 2**63 - 1
 _KEY_CHARACTERS = 40
+_PAIR = (list, tuple)
+_HEADERS = (dict, list, tuple, Mapping)  # the cheapest to look for first
 
 
 def named(stream: str, key: bytes | None) -> str:
@@ -53,20 +55,30 @@ def whole_ms(given: object) -> int:
     return _whole("timestamp", given, remedy)
 
 
-def checked_headers(given: object) -> HeaderPairs:
+def checked_headers(given: object) -> list[tuple[str, bytes | None]]:
     """Return headers as the client sends them: names of text, values of bytes or null.
 
     Raises:
         TypeError: there is another kind of object among them.
         ValueError: a text cannot be encoded.
     """
-    if not isinstance(given, Mapping | list | tuple):
+    if not isinstance(given, _HEADERS):
         raise TypeError(f"its headers are {_kind(given)}: give {{name: bytes or None}}, or pairs")
-    pairs: list[Any] = list(header_pairs(given))
-    for pair in pairs:
-        if not (isinstance(pair, list | tuple) and len(pair) == 2):  # noqa: PLR2004 - a pair
+    if not given:
+        return []
+    pairs: Iterable[Any] = header_pairs(given)
+    if not isinstance(given, dict):
+        _require_pairs(pairs)
+    return [
+        (_name(name), value if type(value) is bytes else _value(name, value))
+        for name, value in pairs
+    ]
+
+
+def _require_pairs(given: Iterable[object]) -> None:
+    for pair in given:
+        if not (isinstance(pair, _PAIR) and len(pair) == 2):  # noqa: PLR2004 - a pair
             raise TypeError(f"one of its headers is {_kind(pair)}: give (name, bytes or None)")
-    return [(_name(name), _value(name, value)) for name, value in pairs]
 
 
 def require_bytes(part: str, given: object) -> None:
@@ -88,6 +100,8 @@ def require_size(key: bytes | None, value: bytes | None, headers: Headers, limit
 
 
 def _whole(what: str, given: object, remedy: str) -> int:
+    if type(given) is int:
+        return given
     try:
         if "bool" not in type(given).__name__:  # True is 1, and NumPy's has a name of its own
             return operator.index(given)  # type: ignore[arg-type]  # what has no index raises

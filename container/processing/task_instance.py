@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -105,19 +104,23 @@ class Outputs:
             place = None
         if place is None:
             place = self._places[stream] = self._place(stream)
-        if key is not None and not isinstance(key, bytes):
-            key = self._encoded(stream, place, 0, (key, value))
-        if value is not None and not isinstance(value, bytes):
-            value = self._encoded(stream, place, 1, (key, value))
-        size = len(key or b"") + len(value or b"")
-        system, topic = place
-        if callable(partition):
-            partition = placed(partition, key, system, topic, self._counts)
+        size = 0
+        if key is not None:
+            if not isinstance(key, bytes):
+                key = self._encoded(stream, place, 0, (key, value))
+            size = len(key)
+        if value is not None:
+            if not isinstance(value, bytes):
+                value = self._encoded(stream, place, 1, (key, value))
+            size += len(value)
         if headers is None and partition is None and timestamp is None and size <= self._small:
+            system, topic = place
             send = _SEND((topic, key, value, None, None, system, None))
         else:
+            if callable(partition):
+                partition = placed(partition, key, place, self._counts)
             try:
-                send = self._checked(place, key, value, partition, headers, timestamp)
+                send = self._checked(place, key, value, size, partition, headers, timestamp)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{named(stream, key)}: {error}") from None
         self.size_bytes += size
@@ -128,6 +131,7 @@ class Outputs:
         place: tuple[str, str],
         key: bytes | None,
         value: bytes | None,
+        size: int,
         partition: object,
         headers: object,
         timestamp: object,
@@ -135,15 +139,15 @@ class Outputs:
         system, topic = place
         number = None if partition is None else partition_number(partition)
         if number is not None and self._counts is not None:
-            self._counts.require(system, topic, number)
+            self._counts.require(place, number)
         elif number is not None and number < 0:
             raise ValueError(f"it has no partition {number}: partitions begin at 0")
         time = None if timestamp is None else time_ms(timestamp)
         pairs = None if headers is None else checked_headers(headers)
         limit = self._limits.get(system)
-        if limit is not None:
+        if limit is not None and (pairs or size > self._small):
             require_size(key, value, pairs or (), limit)
-        return Send(topic, key, value, number, pairs, system, time)
+        return _SEND((topic, key, value, number, pairs, system, time))
 
     def take(self) -> list[Send]:
         """Return the records that have not left yet, for the caller to send, and keep none."""
@@ -393,22 +397,22 @@ class Counts:
         self._count_of = count_of
         self._known: dict[tuple[str, str], int] = {}
 
-    def of(self, system: str, topic: str) -> int:
-        """Return the number of partitions of one topic."""
-        place = system, topic
-        if place not in self._known:
-            self._known[place] = self._count_of(system, topic)
-        return self._known[place]
+    def of(self, place: tuple[str, str]) -> int:
+        """Return the number of partitions of one topic; ``place``: system and topic."""
+        found = self._known.get(place)
+        if found is None:
+            found = self._known[place] = self._count_of(*place)
+        return found
 
-    def require(self, system: str, topic: str, partition: int) -> None:
-        """Raise ValueError if the topic has no such partition.
+    def require(self, place: tuple[str, str], partition: int) -> None:
+        """Raise ValueError if the topic at ``place`` has no such partition.
 
         A partition beyond the known number may be new: the number is requested once more.
         """
-        count = self.of(system, topic)
+        count = self.of(place)
         if partition >= count:
-            del self._known[system, topic]
-            count = self.of(system, topic)
+            del self._known[place]
+            count = self.of(place)
         if not 0 <= partition < count:
             raise ValueError(
                 f"it has no partition {partition}: the topic has partitions 0 to {count - 1}"
@@ -416,17 +420,19 @@ class Counts:
 
 
 def placed(
-    partitioner: Partitioner, key: bytes | None, system: str, topic: str, counts: Counts | None
+    partitioner: Partitioner, key: bytes | None, place: tuple[str, str], counts: Counts | None
 ) -> int:
     """Return the partition that ``partitioner`` gives ``key``; ValueError where there is none."""
-    count = 1 if counts is None else counts.of(system, topic)
+    count = 1 if counts is None else counts.of(place)
     found: object = partitioner(key, count)
-    with contextlib.suppress(TypeError):
+    try:
         number = partition_number(found)
-        if 0 <= number < count:
-            return number
+    except TypeError:
+        number = -1
+    if 0 <= number < count:
+        return number
     name = getattr(partitioner, "__qualname__", type(partitioner).__name__)
     raise ValueError(
-        f"the partitioner {name} gave {found!r} for {system}.{topic}, which has {count} "
+        f"the partitioner {name} gave {found!r} for {'.'.join(place)}, which has {count} "
         f"partitions: return an int from 0 to {count - 1}"
     )

@@ -21,7 +21,8 @@ BATCH_BYTES = 1_000_000
 """librdkafka's default of ``batch.size``."""
 _BATCH_OVERHEAD_BYTES = 61
 _LAST_MS = 2**63 - 1
-_VARINT = (1 << 6, 1 << 13, 1 << 20, 1 << 27)
+_SHORT = 1 << 6
+_VARINT = (_SHORT, 1 << 13, 1 << 20, 1 << 27)
 """From each of these on, a length takes one byte more."""
 _SIZES = "topic's max.message.bytes"
 
@@ -114,7 +115,8 @@ def wire_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     size = len(key or b"") + len(value or b"")
     for name, data in headers:
         of_name, of_data = len(name.encode()), len(data or b"")
-        size += _varint(of_name) + of_name + _varint(of_data) + of_data
+        size += of_name + (1 if of_name < _SHORT else _varint(of_name))
+        size += of_data + (1 if of_data < _SHORT else _varint(of_data))
     return size
 
 

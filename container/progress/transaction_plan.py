@@ -41,11 +41,14 @@ class Headers(dict[str, Any]):
         return self._all
 
 
+_MAPPING = (dict, Mapping)  # the cheapest to look for first
+
+
 def header_pairs(headers: Mapping[str, bytes | None] | HeaderPairs) -> HeaderPairs:
     """Return all of ``headers``, in their order."""
     if isinstance(headers, Headers):
         return headers.pairs()
-    return list(headers.items() if isinstance(headers, Mapping) else headers)
+    return list(headers.items() if isinstance(headers, _MAPPING) else headers)
 
 
 RESERVED_PREFIX = b"\x00homeport."
@@ -102,7 +105,7 @@ class Send(NamedTuple):
     key: bytes | None
     value: bytes | None
     partition: int | None = None
-    headers: HeaderPairs | None = None
+    headers: list[tuple[str, bytes | None]] | None = None
     system: str | None = None
     timestamp_ms: int | None = None
 

@@ -11,7 +11,6 @@ import pytest
 from homeport.config.config import Config
 from homeport.container.api import (
     BATCH_SCHEMA,
-    HeaderPairs,
     IncomingMessage,
     MessageCollector,
     StreamTask,
@@ -161,7 +160,9 @@ def _sent(table: pa.Table, **more: str) -> list[Send]:
     return outputs.take()
 
 
-def _send(value: bytes | None, key: bytes | None, headers: HeaderPairs | None = None) -> Send:
+def _send(
+    value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes | None]] | None = None
+) -> Send:
     return Send("out.of.dots", key, value, None, headers, "kafka")
 
 
