@@ -26,7 +26,7 @@ SEND_S = 30.0
 """How long records may take to be sent."""
 
 _ROOM_S = 0.05
-_BY_KEY = -1
+BY_KEY = -1
 """In place of a partition: the partitioner chooses one."""
 _LOOK_S = 5.0
 _LOOKS = 3
@@ -53,8 +53,8 @@ def enqueue(
     """
     topic, key, value, partition, headers, _, timestamp_ms = send
     if partition is None:
-        partition = _BY_KEY
-    extra: dict[str, Any] = {"headers": list(headers)} if headers else {}
+        partition = BY_KEY
+    extra: dict[str, Any] = {"headers": headers} if headers else {}
     if timestamp_ms is not None:
         extra["timestamp"] = timestamp_ms
     deadline: float | None = None

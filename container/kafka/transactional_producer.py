@@ -7,7 +7,7 @@ fenced.
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NoReturn
 
@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from homeport.config.errors import FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.client_properties import TransactionError, producer_properties
-from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
+from homeport.container.kafka.sending import BY_KEY, Delivered, absent, enqueue, has_topic
 from homeport.container.progress.transaction_plan import Changes, Send
 from homeport.job_coordinator.kafka.clients import (
     FENCED,
@@ -44,7 +44,11 @@ REFUSALS = frozenset(
     {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP}
 )
 """A broker's errors for a record that its topic refuses; they name neither."""
-_REFUSED = REFUSALS | {KafkaError._PURGE_QUEUE}  # noqa: SLF001 - the client's public constant
+_OF_ANOTHER = frozenset(
+    {KafkaError._PURGE_QUEUE, KafkaError._INVALID_DIFFERENT_RECORD}  # noqa: SLF001 - the client's public constants
+)
+"""The errors of a record that fails only because another one does."""
+_REFUSED = REFUSALS | _OF_ANOTHER
 
 
 class RecordRefusedError(TransactionError):
@@ -176,7 +180,7 @@ class TransactionalProducer:
     def send(self, sends: Iterable[Send]) -> None:
         """Send ``sends``, in their order within each partition; errors as of ``commit``."""
         with self._sending():
-            self._produce_all(sends)
+            self._produce_all(list(sends))
 
     def send_changes(self, changes: Changes) -> None:
         """Send ``changes`` to their changelog; errors as of ``commit``."""
@@ -200,7 +204,7 @@ class TransactionalProducer:
         """Wait until all that was sent is in Kafka, undecided; errors as of ``commit``."""
         with self._sending():
             remaining = self._await_reports()
-            if remaining or self._failure:
+            if remaining or self._is_lost():
                 late = KafkaError(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001 - the client's public constant
                 # Records that have timed out are not on their way any more.
                 self._give_up(f"{remaining or 'some'} records not delivered", self._failure or late)
@@ -294,32 +298,37 @@ class TransactionalProducer:
                 step = f"sending to {topic} partition {partition}"
                 self._give_up(step, None, f"a record got offset {offset}, after {before}")
 
-    def _produce_all(self, sends: Iterable[Send]) -> None:
-        # Offsets within a partition grow in the order of the sends: only the last of each run
-        # needs a report, and a report costs more than the send itself.
-        produce, known = self._producer.produce, self._known_topics
-        previous: Send | None = None
+    def _produce_all(self, sends: Sequence[Send]) -> None:
+        # Offsets within a partition grow in the order of the sends: the last one of each partition
+        # alone needs a report. A report costs more than the send itself, and waits for the thread
+        # of the tasks.
+        last = {(s.topic, s.partition): i for i, s in enumerate(sends) if s.partition is not None}
+        begun = 0
+        for place in sorted(last.values()):
+            self._produce_unreported(sends[begun:place])
+            self._require_topic(sends[place].topic)
+            self._enqueue(sends[place], self._delivered)
+            begun = place + 1
+        self._produce_unreported(sends[begun:])
+
+    def _produce_unreported(self, sends: Sequence[Send]) -> None:
+        # As ``enqueue``, without its cost for each of many records. A record that Kafka refuses
+        # fails the transaction, also without a report.
+        produce: Callable[..., None] = self._producer.produce
+        known = self._known_topics
         for send in sends:
             topic, key, value, partition, headers, _, timestamp_ms = send
-            if previous is not None:
-                same = (previous.topic, previous.partition) == (topic, partition)
-                self._produce(previous, report=not same)
-            previous = None if partition is None else send
-            is_plain = not headers and timestamp_ms is None
-            if partition is None and is_plain and topic in known:
-                # As ``enqueue``, without its cost for each of many records.
-                try:
-                    produce(topic, value, key)
-                except BufferError:
-                    self._enqueue(send, None)
-            elif partition is None:
-                self._produce(send, report=False)
-        if previous is not None:
-            self._produce(previous, report=True)
-
-    def _produce(self, send: Send, *, report: bool) -> None:
-        self._require_topic(send.topic)
-        self._enqueue(send, self._delivered if report else None)
+            if topic not in known:
+                self._require_topic(topic)
+            place = BY_KEY if partition is None else partition
+            try:
+                if headers or timestamp_ms is not None:
+                    time_ms = timestamp_ms or 0
+                    produce(topic, value, key, place, timestamp=time_ms, headers=headers)
+                else:
+                    produce(topic, value, key, place)
+            except BufferError:
+                self._enqueue(send, None)
 
     def _enqueue(self, send: Send, delivered: Delivered | None) -> None:
         self._silence.waits()
@@ -341,7 +350,7 @@ class TransactionalProducer:
             # Without an abort, which would have to wait: the next holder of this id, or its fence,
             # aborts the transaction.
             raise self._unavailable(f"the connection was lost ({lost})")
-        if cause is not None and cause.code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 - the client's public constant
+        if cause is not None and cause.code() in _OF_ANOTHER:
             cause = self._verdict() or cause
         if cause is not None and cause.code() not in _REFUSED and self._was_silent():
             raise self._silent(cause)  # whatever the code of a coordinator that is back

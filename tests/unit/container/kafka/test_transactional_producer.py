@@ -159,11 +159,12 @@ def test_a_refused_record_is_the_jobs_failure(case: _Case) -> None:
     assert case.library.done == ["abort"]
 
 
-def test_a_purged_record_is_the_cause_of_the_failed_transaction(case: _Case) -> None:
+@pytest.mark.parametrize("code", [KafkaError._PURGE_QUEUE, KafkaError._INVALID_DIFFERENT_RECORD])
+def test_a_record_that_another_takes_with_it_has_the_others_error(case: _Case, code: int) -> None:
     """A time-out of others may be heard of as a purge first."""
     case.library.failure = KafkaError(KafkaError._MSG_TIMED_OUT, "timed out")
     case.library.remaining = 0
-    case.producer._failure = KafkaError(KafkaError._PURGE_QUEUE)
+    case.producer._failure = KafkaError(code)
     with pytest.raises(UnavailableError, match="some records not delivered: timed out;"):
         case.producer.deliver()
 
@@ -369,10 +370,10 @@ def test_a_place_that_takes_no_records_yet_is_looked_at_again(case: _Case) -> No
     assert len(waited) == 1
 
 
-def test_sends_keep_their_order_and_the_last_of_each_run_has_a_report(
+def test_sends_keep_their_order_and_the_last_of_each_partition_has_a_report(
     case: _Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A report where a partition is named; key, value and headers as they were given."""
+    """Its offset is the highest there; all parts of a record are as they were given."""
     heard: list[tuple[Any, ...]] = []
 
     def produce(
@@ -395,25 +396,29 @@ def test_sends_keep_their_order_and_the_last_of_each_run_has_a_report(
             Send("clog", b"d", b"4", 0),
             Send("out", b"e", b"5"),
             Send("out", b"f", b"6", 2),
-            Send("out", b"g", b"7", 1),
+            Send("out", b"g", b"7", 1, headers=[("h", None)], timestamp_ms=8),
+            Send("out", b"h", b"9", 1),
+            Send("out", b"i", None),
         ]
     )
     assert heard == [
         ("out", b"a", b"1", -1, False, {}),
         ("clog", b"b", b"2", 0, False, {}),
-        ("clog", b"c", None, 0, True, {}),
-        ("out", None, b"3", -1, False, {"headers": [("h", b"x")]}),
+        ("clog", b"c", None, 0, False, {}),
+        ("out", None, b"3", -1, False, {"headers": [("h", b"x")], "timestamp": 0}),
         ("clog", b"d", b"4", 0, True, {}),
         ("out", b"e", b"5", -1, False, {}),
         ("out", b"f", b"6", 2, True, {}),
-        ("out", b"g", b"7", 1, True, {}),
+        ("out", b"g", b"7", 1, False, {"headers": [("h", None)], "timestamp": 8}),
+        ("out", b"h", b"9", 1, True, {}),
+        ("out", b"i", None, -1, False, {}),
     ]
 
 
 def test_a_full_queue_is_waited_for_in_turn(case: _Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """The record that found no room goes before the next one."""
     sent: list[bytes] = []
-    full = iter([False, True, True, False, False])
+    full = iter([False, True, True, False, True, False, True, False])
 
     def produce(_topic: str, value: bytes, *_: object, **__: object) -> None:
         if next(full):
@@ -421,5 +426,12 @@ def test_a_full_queue_is_waited_for_in_turn(case: _Case, monkeypatch: pytest.Mon
         sent.append(value)
 
     monkeypatch.setattr(case.library, "produce", produce)
-    case.producer.send([Send("out", None, b"%d" % i) for i in range(3)])
-    assert sent == [b"0", b"1", b"2"]
+    case.producer.send(
+        [
+            Send("out", None, b"0"),
+            Send("out", None, b"1", 0),
+            Send("out", None, b"2", headers=[("h", b"x")]),
+            Send("out", None, b"3", 0),
+        ]
+    )
+    assert sent == [b"0", b"1", b"2", b"3"]
