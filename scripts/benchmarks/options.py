@@ -29,9 +29,9 @@ CONTESTANTS = ("ours", "class", "quix", "spark")
 _NAMED = ("kafka-streams", "flink", "bytewax", "faust")
 """These take part only where they are named: they fetch more, or take minutes."""
 _ALL_CONTESTANTS = (*CONTESTANTS, *_NAMED)
-_TAKE_PART = {
+TAKE_PART = {
     "output": {"ours", "quix", *_NAMED},
-    "count": {*CONTESTANTS, *_NAMED},
+    "count": {"ours", "quix", "spark", *_NAMED},
     "front": {"class"},
 }
 """{section of throughput: the contestants that have its work}."""
@@ -213,7 +213,7 @@ def _all(options: argparse.Namespace) -> list[str]:
     known = SECTIONS[options.name]
     if options.name != COMPARED:
         return list(known)
-    return [section for section in known if _TAKE_PART[section] & set(options.contestants)]
+    return [section for section in known if TAKE_PART[section] & set(options.contestants)]
 
 
 def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:

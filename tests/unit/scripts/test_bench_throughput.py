@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from benchmarks.options import parse_arguments
+from benchmarks.options import TAKE_PART, parse_arguments
 from benchmarks.report import BenchmarkError
 from benchmarks.throughput import runs, work
 from benchmarks.throughput.check import Results
@@ -126,6 +126,19 @@ def test_a_section_in_which_no_contestant_takes_part_is_left_out() -> None:
     alone = ["throughput", "--contestants", "spark"]
     assert parse_arguments(alone).sections == ("count",)
     assert parse_arguments([*alone, "--section", "output"]).sections == ("output",)
+
+
+def test_each_contestant_is_in_the_help_and_in_the_sections_that_have_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All are known before anything is set up."""
+    with pytest.raises(SystemExit):
+        parse_arguments(["--help"])
+    shown = capsys.readouterr().out
+    for section, contestants in (("output", OUTPUT), ("count", COUNT)):
+        names = {one.name for one in contestants}
+        assert names == TAKE_PART[section]
+        assert all(f"\n      {name} " in shown for name in names)
 
 
 def test_a_function_is_compared_with_the_class_after_it() -> None:
