@@ -347,7 +347,7 @@ def words(frame):
     return frame.where("offset % 2 = 0").select("task", "key", "stream", "partition", "offset")
 
 def lost(frame):
-    return frame.select("key")
+    return frame.groupBy("key").count()
 """
 )
 
@@ -417,5 +417,5 @@ def test_a_pipeline_that_loses_the_task_is_refused_before_any_input(make: Make) 
     """The error names the key, and says what to keep."""
     assert make(PIPELINE, task_pipeline_class="user_job:lost").fails() == (
         "error: task.pipeline.class = 'user_job:lost': the pipeline must keep the column 'task', "
-        "its rows have key; select 'task' too: it says whose rows they are"
+        "its rows have key, count; select 'task' too: it says whose rows they are"
     )
