@@ -20,6 +20,8 @@ from homeport.container.progress.transaction_plan import RESERVED_PREFIX
 Pairs = Generator[tuple[bytes, bytes], None, None]
 
 _FEW = 16
+_BEHIND_RESERVED = b"\x01"
+"""Most keys are not below it, which costs less to find than that they lack the prefix."""
 _ABSENT: Any = object()
 """In the place of a value: the transaction has not written the key."""
 
@@ -62,14 +64,15 @@ class Overlay:
         Raises:
             ValueError: the key is one of the reserved ones.
         """
-        if key.startswith(RESERVED_PREFIX):
+        if key < _BEHIND_RESERVED and key.startswith(RESERVED_PREFIX):
             raise ValueError(f"keys that begin with {RESERVED_PREFIX!r} are reserved")
         self._entries[key] = value
-        self._written.size_bytes += len(key) + (len(value) if value else 0)
+        self._written.size_bytes += len(key) if value is None else len(key) + len(value)
 
     def put_all(self, entries: Mapping[bytes, bytes | None]) -> None:
         """Put each of ``entries``, as ``put``, or none of them."""
-        if any(key.startswith(RESERVED_PREFIX) for key in entries):
+        least = min(entries, default=_BEHIND_RESERVED)
+        if least < _BEHIND_RESERVED and any(key.startswith(RESERVED_PREFIX) for key in entries):
             raise ValueError(f"keys that begin with {RESERVED_PREFIX!r} are reserved")
         self._entries.update(entries)
         values = filter(None, entries.values())
