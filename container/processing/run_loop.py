@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import pyarrow as pa
 
@@ -417,7 +418,11 @@ class TimerWork:
         tasks: Mapping[TaskName, Task],
         go_on: Callable[[], None],
     ) -> None:
-        self._timers = dict(sorted(timers.items()))
+        self._timers = timers
+        self._busy = set(timers)
+        """The tasks that may have a timer: of very many tasks mostly few have."""
+        for name, own in timers.items():
+            own.on_schedule = partial(self._busy.add, name)
         self._tasks = tasks
         self._go_on = go_on
 
@@ -428,7 +433,7 @@ class TimerWork:
 
     def wait_s(self) -> float:
         """Return the seconds until a timer is due; infinite if none will be without more input."""
-        return min((timers.wait_s() for timers in self._timers.values()), default=math.inf)
+        return min((self._timers[name].wait_s() for name in self._busy), default=math.inf)
 
     def run(self) -> set[TaskName]:
         """Call the due timers, task after task; return the tasks.
@@ -436,7 +441,10 @@ class TimerWork:
         A timer that an earlier call has cancelled or moved is not called.
         """
         called: set[TaskName] = set()
-        for name, timers in self._timers.items():
+        for name in sorted(self._busy):
+            timers = self._timers[name]
+            if timers.is_empty:
+                self._busy.discard(name)
             for timer in timers.due(_AT_ONCE):
                 if timers.take(timer):
                     self._tasks[name].on_timer(timer)

@@ -27,6 +27,7 @@ class Timers:
 
     ``store``: keeps the timers, {``kind/name/key``: time}; None: they are only in memory.
     ``ahead_ms``: records further ahead of the clock do not advance event time; None: all do.
+    ``on_schedule``: called with each timer that is scheduled.
 
     Raises:
         ValueError: the store has an entry that is no timer.
@@ -43,6 +44,7 @@ class Timers:
         self._now_ms = now_ms
         self._watermark = watermark
         self._store = store
+        self.on_schedule: Callable[[], object] = _nothing
         self._timers: dict[tuple[str, str], Timer] = {}
         self._heaps: dict[bool, list[tuple[int, str, str]]] = {False: [], True: []}
         for entry, at_ms in store.all() if store is not None else ():
@@ -119,6 +121,11 @@ class Timers:
             for source, newest_ms in found:
                 watermark.saw(source, newest_ms, now_ms)
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no timer is scheduled."""
+        return not self._timers
+
     def wait_s(self) -> float:
         """Return the seconds until a timer is due; infinite if none will be without more input."""
         if not self._timers:
@@ -185,6 +192,7 @@ class Timers:
 
     def _add(self, timer: Timer) -> None:
         self._timers[timer.name, timer.key] = timer
+        self.on_schedule()
         heap = self._heaps[timer.is_event_time]
         heapq.heappush(heap, (timer.at_ms, timer.name, timer.key))
         if len(heap) > 2 * len(self._timers) + _SPARE:
@@ -206,6 +214,10 @@ class Timers:
                 return timer
             heapq.heappop(heap)
         return None
+
+
+def _nothing() -> None:
+    pass
 
 
 def timers_of(
