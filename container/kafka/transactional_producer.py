@@ -324,7 +324,7 @@ class TransactionalProducer:
             try:
                 if headers or timestamp_ms is not None:
                     time_ms = timestamp_ms or 0
-                    produce(topic, value, key, place, timestamp=time_ms, headers=headers)
+                    produce(topic, value, key, place, None, None, time_ms, headers or None)
                 else:
                     produce(topic, value, key, place)
             except BufferError:

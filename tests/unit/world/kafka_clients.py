@@ -397,16 +397,18 @@ class ModelProducer:
         value: bytes | None = None,
         key: bytes | None = None,
         partition: int | None = None,
+        callback: Delivered | None = None,
         on_delivery: Delivered | None = None,
+        timestamp: int = 0,
         headers: object = None,
     ) -> None:
         """The record is queued."""
-        del headers
+        del timestamp, headers
         self._require_sound()
         if partition is None or partition < 0:  # librdkafka: the partitioner chooses
             count = self._network.broker.counts().get(topic, 1)
             partition = zlib.crc32(key or b"") % count
-        self._queue.append(_Queued((topic, partition), key, value, on_delivery))
+        self._queue.append(_Queued((topic, partition), key, value, callback or on_delivery))
 
     def poll(self, timeout: float = 0) -> int:
         """Nothing: records leave with ``flush`` and ``commit_transaction``."""

@@ -82,7 +82,13 @@ class _Library:
         return SimpleNamespace(topics={topic: found})
 
     def produce(
-        self, topic: str, value: bytes, _key: object, _partition: int, on_delivery: Delivered
+        self,
+        topic: str,
+        value: bytes,
+        _key: object,
+        _partition: int,
+        on_delivery: Delivered,
+        *_rest: object,
     ) -> None:
         if self.refuses is not None:
             raise KafkaException(self.refuses)

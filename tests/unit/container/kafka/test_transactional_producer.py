@@ -381,10 +381,12 @@ def test_sends_keep_their_order_and_the_last_of_each_partition_has_a_report(
         value: bytes | None,
         key: bytes | None,
         partition: int = -1,
-        on_delivery: object = None,
-        **more: object,
+        callback: object = None,
+        _on_delivery: None = None,
+        timestamp: int = 0,
+        headers: object = None,
     ) -> None:
-        heard.append((topic, key, value, partition, on_delivery is not None, more))
+        heard.append((topic, key, value, partition, callback is not None, timestamp, headers))
 
     monkeypatch.setattr(case.library, "produce", produce)
     case.producer.send(
@@ -402,16 +404,16 @@ def test_sends_keep_their_order_and_the_last_of_each_partition_has_a_report(
         ]
     )
     assert heard == [
-        ("out", b"a", b"1", -1, False, {}),
-        ("clog", b"b", b"2", 0, False, {}),
-        ("clog", b"c", None, 0, False, {}),
-        ("out", None, b"3", -1, False, {"headers": [("h", b"x")], "timestamp": 0}),
-        ("clog", b"d", b"4", 0, True, {}),
-        ("out", b"e", b"5", -1, False, {}),
-        ("out", b"f", b"6", 2, True, {}),
-        ("out", b"g", b"7", 1, False, {"headers": [("h", None)], "timestamp": 8}),
-        ("out", b"h", b"9", 1, True, {}),
-        ("out", b"i", None, -1, False, {}),
+        ("out", b"a", b"1", -1, False, 0, None),
+        ("clog", b"b", b"2", 0, False, 0, None),
+        ("clog", b"c", None, 0, False, 0, None),
+        ("out", None, b"3", -1, False, 0, [("h", b"x")]),
+        ("clog", b"d", b"4", 0, True, 0, None),
+        ("out", b"e", b"5", -1, False, 0, None),
+        ("out", b"f", b"6", 2, True, 0, None),
+        ("out", b"g", b"7", 1, False, 8, [("h", None)]),
+        ("out", b"h", b"9", 1, True, 0, None),
+        ("out", b"i", None, -1, False, 0, None),
     ]
 
 
