@@ -10,10 +10,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import Future
+from typing import Protocol, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from homeport.config.errors import UnavailableError
@@ -28,6 +38,9 @@ from homeport.container.kafka.client_properties import (
     restore_properties,
     unread,
 )
+from homeport.container.kafka.input_reader import QueueReader, Taken
+from homeport.container.native.input_queue import RECORDS
+from homeport.container.native.library import NoLibraryError
 from homeport.container.progress.restore import ChangelogTopic, OffsetRange
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, is_end, unavailable
@@ -55,7 +68,14 @@ _PAUSE_S = 0.05
 _SHORTAGE_PAUSE_S = 0.5
 _LOOK_S = 5.0
 
+_ROWS, _ROW_BYTES = 4000, 4 * 1024 * 1024
+
+_NO_RECORDS = pa.RecordBatch.from_pylist([], schema=RECORDS)
 _Offsets = dict[tuple[str, int], int]
+Pairs = tuple[list[bytes | None], list[bytes | None], int]
+"""Keys and values of records in their order, with the offset of the last one."""
+_Found = TypeVar("_Found")
+_Records_co = TypeVar("_Records_co", bound=Sized, covariant=True)
 
 
 class LogReader:
@@ -234,23 +254,47 @@ class LogReader:
             HangingTransactionError: it waits for longer than a transaction of the job can be open.
             UnavailableError: Kafka sent nothing for a minute while the head was not reached.
         """
+        return self._scan(spans, _Messages(self._consumer, self._sorted_out))
+
+    def read_pairs(self, topic: str, partition: int, start: int, head: int) -> Iterator[Pairs]:
+        """Yield the committed records of [start, head), without Python objects where that can be.
+
+        This reader must read nothing else, by any method. Errors as of ``read_all``.
+        """
+        ssp = SystemStreamPartition(self._system.name, topic, partition)
+        try:
+            queue = QueueReader(self._consumer, self._system.name, [ssp])
+        except NoLibraryError:
+            for messages in self.read(topic, partition, start, head):
+                keys, values = [m.key() for m in messages], [m.value() for m in messages]
+                yield keys, values, messages[-1].offset() or 0
+            return
+        native = _Natively(self._system, queue, (topic, partition))
+        with contextlib.closing(queue):
+            for _, records in self._scan({(topic, partition): (start, head)}, native):
+                keys, values = records["key"].to_pylist(), records["value"].to_pylist()
+                yield keys, values, records["offset"][-1].as_py()
+
+    def _scan(
+        self, spans: Mapping[tuple[str, int], tuple[int, int]], source: _Source[_Found, _Records_co]
+    ) -> Iterator[tuple[tuple[str, int], _Records_co]]:
+        """Yield the records of ``spans`` that ``source`` takes from the consumer."""
         left = {place: head for place, (start, head) in spans.items() if start < head}
         if not left:
             return
         know_topics(self._consumer, self._system, sorted({topic for topic, _ in left}))
         self._consumer.assign([TopicPartition(*place, spans[place][0]) for place in left])
+        source.assigned()
         heard = said = looked = time.monotonic()
         unstable = {p: _OpenTransaction(self._system, *p, head) for p, head in left.items()}
         try:
             while left:
                 self._may_go_on(0)
-                # In two steps: consume waits until it has the number of records it was given.
-                batch = self._consumer.consume(1, _POLL_S)
-                batch += self._consumer.consume(_CHUNK - 1, 0) if batch else []
+                found = source.take(left)
                 now = time.monotonic()
-                for place, messages in _by_place(batch, left):
-                    records, reached = self._sorted_out(messages, left[place])
-                    if records:
+                for place, part in found:
+                    records, reached = source.sorted_out(part, left[place])
+                    if len(records):
                         heard = now
                         yield place, records
                     if reached:
@@ -297,6 +341,7 @@ class LogReader:
             return None
 
     def _sorted_out(self, batch: list[Message], head: int) -> tuple[list[Message], bool]:
+        """Return the records below ``head``, and whether it is reached."""
         # Nearly every batch takes this way, which has no step of Python for each record.
         last = batch[-1].offset() if batch else None
         if last is not None and last < head and not any([m.error() for m in batch]):  # noqa: C419 - a list is faster than a generator
@@ -316,6 +361,76 @@ class LogReader:
             elif not is_transient(error):
                 what = f"reading {message.topic()} partition {message.partition()}"
                 raise unread(self._system, what, error)
+        return records, reached
+
+
+class _Source(Protocol[_Found, _Records_co]):
+    """Takes what the consumer of a reader has been assigned."""
+
+    def assigned(self) -> None:
+        """Note that the consumer has just been assigned its partitions."""
+
+    def take(self, places: Collection[tuple[str, int]]) -> Iterable[tuple[tuple[str, int], _Found]]:
+        """Return what has come from each of ``places``, after a short wait."""
+
+    def sorted_out(self, found: _Found, head: int) -> tuple[_Records_co, bool]:
+        """Return the records below ``head``, and whether it is reached."""
+
+
+class _Messages:
+    """As messages of confluent-kafka."""
+
+    def __init__(
+        self,
+        client: Consumer,
+        sorted_out: Callable[[list[Message], int], tuple[list[Message], bool]],
+    ) -> None:
+        self._client = client
+        self.sorted_out = sorted_out
+
+    def assigned(self) -> None:
+        """See ``_Source``."""
+
+    def take(
+        self, places: Collection[tuple[str, int]]
+    ) -> Iterable[tuple[tuple[str, int], list[Message]]]:
+        """See ``_Source``."""
+        # In two steps: consume waits until it has the number of records it was given.
+        batch = self._client.consume(1, _POLL_S)
+        batch += self._client.consume(_CHUNK - 1, 0) if batch else []
+        return _by_place(batch, places)
+
+
+class _Natively:
+    """As Arrow, of one partition."""
+
+    def __init__(self, system: SystemConfig, reader: QueueReader, place: tuple[str, int]) -> None:
+        self._system = system
+        self._reader = reader
+        self._place = place
+
+    def assigned(self) -> None:
+        """See ``_Source``."""
+        self._reader.assigned([SystemStreamPartition(self._system.name, *self._place)])
+
+    def take(self, places: Collection[tuple[str, int]]) -> Iterable[tuple[tuple[str, int], Taken]]:
+        """See ``_Source``."""
+        return [(place, self._reader.take(_ROWS, _ROW_BYTES, _POLL_S)) for place in places]
+
+    def sorted_out(self, found: Taken, head: int) -> tuple[pa.RecordBatch, bool]:
+        """See ``_Source``."""
+        records, reached = found.records or _NO_RECORDS, False
+        for run in found.runs:
+            reached = run.last + 1 >= head
+            if run.last >= head:
+                # Records after the head belong to a later reader.
+                records = records.filter(pc.less(records["offset"], head))
+        for fault in found.faults:
+            if is_end(fault.error):
+                reached = reached or fault.offset >= head
+            elif not is_transient(fault.error):
+                topic, partition = self._place
+                raise unread(self._system, f"reading {topic} partition {partition}", fault.error)
         return records, reached
 
 

@@ -120,15 +120,11 @@ class RestoreWorker:
 
     def _fill(self, reader: LogReader) -> None:
         brief = self._brief
-        for records in reader.read(brief.topic, brief.partition, brief.start, brief.head):
-            keys = [record.key() for record in records]
-            values = [record.value() for record in records]
-            last = records[-1].offset()
-            if last is None:
-                raise AssertionError("a record that was read has an offset")
+        found = reader.read_pairs(brief.topic, brief.partition, brief.start, brief.head)
+        for keys, values, last in found:
             self._store.write(keys, values, last)
             self._last = last
-            self._records += len(records)
+            self._records += len(keys)
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 
     def _before_poll(self, seconds: float) -> None:
