@@ -92,6 +92,14 @@ def _say_once(reason: str) -> None:
 
 _SAID: set[str] = set()
 
+# Public names of the library, written this way by it.
+_FOR_CALLBACKS = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
+    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
+}
+"""Errors that confluent-kafka passes to callbacks alone; the watch over topics finds why."""
+
 
 class MessageReader:
     """Takes records as messages of confluent-kafka."""
@@ -176,6 +184,7 @@ class QueueReader:
         faults = [
             Fault(self._ssp(fault.place), fault.offset, KafkaError(fault.code, fault.text))
             for fault in batch.faults
+            if fault.code not in _FOR_CALLBACKS
         ]
         return Taken(batch.records, runs, faults)
 

@@ -68,7 +68,7 @@ _PAUSE_S = 0.05
 _SHORTAGE_PAUSE_S = 0.5
 _LOOK_S = 5.0
 
-_ROWS, _ROW_BYTES = 4000, 4 * 1024 * 1024
+_CHUNK_BYTES = 4 * 1024 * 1024
 
 _NO_RECORDS = pa.RecordBatch.from_pylist([], schema=RECORDS)
 _Offsets = dict[tuple[str, int], int]
@@ -415,7 +415,7 @@ class _Natively:
 
     def take(self, places: Collection[tuple[str, int]]) -> Iterable[tuple[tuple[str, int], Taken]]:
         """See ``_Source``."""
-        return [(place, self._reader.take(_ROWS, _ROW_BYTES, _POLL_S)) for place in places]
+        return [(place, self._reader.take(_CHUNK, _CHUNK_BYTES, _POLL_S)) for place in places]
 
     def sorted_out(self, found: Taken, head: int) -> tuple[pa.RecordBatch, bool]:
         """See ``_Source``."""

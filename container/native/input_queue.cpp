@@ -33,6 +33,15 @@ struct Message {  // rd_kafka_message_t
   void* own;
 };
 
+struct TopicPartition {  // rd_kafka_topic_partition_t
+  char* topic;
+  int32_t partition;
+  int64_t offset;
+};
+
+constexpr int kFetch = 2;  // RD_KAFKA_EVENT_FETCH
+constexpr int kError = 8;  // RD_KAFKA_EVENT_ERROR
+
 // In the order of FUNCTIONS in input_queue.py.
 struct Librdkafka {
   void* (*opaque)(const void* client);
@@ -40,9 +49,14 @@ struct Librdkafka {
   void (*queue_destroy)(void* queue);
   void* (*queue_get_partition)(void* client, const char* topic, int32_t partition);
   void (*queue_forward)(void* from, void* to);
-  ssize_t (*consume_batch_queue)(void* queue, int timeout_ms, Message** found, size_t size);
-  void (*message_destroy)(Message*);
-  const char* (*message_errstr)(const Message*);
+  void* (*queue_poll)(void* queue, int timeout_ms);
+  int (*event_type)(const void* event);
+  const Message* (*event_message_next)(void* event);
+  int (*event_error)(const void* event);
+  const char* (*event_error_string)(const void* event);
+  TopicPartition* (*event_topic_partition)(void* event);
+  void (*event_destroy)(void* event);
+  void (*topic_partition_destroy)(TopicPartition*);
   int64_t (*message_timestamp)(const Message*, int* kind);
   int (*message_headers)(const Message*, void** headers);
   int (*header_get_all)(const void* headers, size_t index, const char** name, const void** value,
@@ -108,6 +122,12 @@ struct Place {
 // A limit for the keys and for the headers of a batch: Arrow counts their bytes in 32 bits.
 constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max() / 2;
 
+// A record, and the event of librdkafka that holds it.
+struct Record {
+  void* event;
+  const Message* message;
+};
+
 struct Header {
   const char* name;
   size_t name_size;
@@ -120,9 +140,8 @@ struct Queue {
   void* own;
   std::vector<Place> places;
   std::unordered_map<std::string, std::vector<int32_t>> by_topic;  // partition -> place
-  std::deque<Message*> held;
   // Of the last batch, until the next one.
-  std::vector<Message*> batch;
+  std::vector<Record> batch;
   std::vector<Run> runs;
   std::vector<Fault> faults;
   std::vector<Unnamed> unnamed;
@@ -298,109 +317,117 @@ struct Headers {
   }
 };
 
-int64_t bytes_of(const Message* message) { return int64_t(message->len); }
+int64_t bytes_of(const Record& record) { return int64_t(record.message->len); }
 
-// Add to `batch` what has arrived: `max_rows` at most, and none after `max_bytes` are reached.
-void take_arrived(Queue* queue, size_t max_rows, int64_t max_bytes, int timeout_ms) {
-  std::vector<Message*>& batch = queue->batch;
-  batch.assign(queue->held.begin(), queue->held.end());
-  queue->held.clear();
-  int64_t bytes = 0;
-  for (const Message* message : batch) bytes += bytes_of(message);
-  for (int wait_ms = batch.empty() ? timeout_ms : 0; batch.size() < max_rows && bytes < max_bytes;
-       wait_ms = 0) {
-    // The library waits for as many as it is asked for: with patience, for the first one alone.
-    const size_t before = batch.size();
-    const size_t most = before == 0 ? 1 : std::min<size_t>(max_rows - before, 4096);
-    batch.resize(before + most);
-    const ssize_t got =
-        kafka.consume_batch_queue(queue->own, wait_ms, batch.data() + before, most);
-    batch.resize(before + size_t(std::max<ssize_t>(got, 0)));
-    for (size_t i = before; i < batch.size(); ++i) bytes += bytes_of(batch[i]);
-    if (batch.size() < before + most) break;
-  }
-  size_t rows = 0;
-  int64_t keys = 0;
-  for (bytes = 0; rows < std::min(batch.size(), max_rows); ++rows) {
-    if (rows > 0 && (bytes >= max_bytes || keys >= kMostBytes)) break;
-    bytes += bytes_of(batch[rows]);
-    keys += int64_t(batch[rows]->key_len);
-  }
-  queue->held.assign(batch.begin() + int64_t(rows), batch.end());
-  batch.resize(rows);
-}
-
-int32_t place_of(const Queue* queue, const Message* message) {
-  if (message->topic == nullptr) return -1;  // an error of the client, not of a partition
-  const auto found = queue->by_topic.find(kafka.topic_name(message->topic));
+int32_t place_of(const Queue* queue, const char* topic, int32_t partition) {
+  const auto found = queue->by_topic.find(topic);
   if (found == queue->by_topic.end()) return -1;
   const std::vector<int32_t>& own = found->second;
-  return size_t(message->partition) < own.size() ? own[size_t(message->partition)] : -1;
+  return size_t(partition) < own.size() ? own[size_t(partition)] : -1;
 }
 
-// Sort the batch by place, its faults apart; within a place the order stays.
-void sort_batch(Queue* queue) {
-  queue->runs.clear();
+// Note an error or the end of a partition. Errors of the client are for callbacks alone: it has
+// none for them here.
+void note_fault(Queue* queue, void* event) {
+  TopicPartition* at = kafka.event_topic_partition(event);
+  if (at == nullptr) return;
+  const char* text = kafka.event_error_string(event);
+  queue->texts.emplace_back(text == nullptr ? "" : text);
+  queue->faults.push_back({place_of(queue, at->topic, at->partition), kafka.event_error(event),
+                           at->offset, queue->texts.back().c_str()});
+  kafka.topic_partition_destroy(at);
+}
+
+// Add to `batch` what has arrived: `max_rows` at most, and none after `max_bytes` are reached.
+//
+// As events, because the functions that return messages call callbacks, which end the process
+// where confluent-kafka has not called them itself.
+void take_arrived(Queue* queue, size_t max_rows, int64_t max_bytes, int timeout_ms) {
+  std::vector<Record>& batch = queue->batch;
+  batch.clear();
   queue->faults.clear();
   queue->texts.clear();
-  std::vector<Message*>& batch = queue->batch;
+  int64_t bytes = 0, keys = 0;
+  while (batch.size() < max_rows && bytes < max_bytes && keys < kMostBytes) {
+    // The end of a partition is news, too: what waits for it must not wait for a record.
+    const bool is_first = batch.empty() && queue->faults.empty();
+    Record record{kafka.queue_poll(queue->own, is_first ? timeout_ms : 0), nullptr};
+    if (record.event == nullptr) break;
+    const int type = kafka.event_type(record.event);
+    if (type == kFetch) record.message = kafka.event_message_next(record.event);
+    if (type == kError) note_fault(queue, record.event);
+    if (record.message == nullptr) {
+      kafka.event_destroy(record.event);
+      continue;
+    }
+    bytes += bytes_of(record);
+    keys += int64_t(record.message->key_len);
+    batch.push_back(record);
+  }
+}
+
+// Sort the batch by place; within a place the order stays.
+void sort_batch(Queue* queue) {
+  queue->runs.clear();
+  std::vector<Record>& batch = queue->batch;
   std::vector<int32_t> places(batch.size());
   std::vector<size_t> counts(queue->places.size() + 1);
   const Message* before = nullptr;
   for (size_t i = 0; i < batch.size(); ++i) {
-    const Message* message = batch[i];
+    const Message* message = batch[i].message;
     const bool same = before != nullptr && before->topic == message->topic &&
                       before->partition == message->partition;
-    places[i] = same ? places[i - 1] : place_of(queue, message);
+    // Only partitions that were added are forwarded: each record has a place.
+    places[i] = same ? places[i - 1]
+                     : place_of(queue, kafka.topic_name(message->topic), message->partition);
     before = message;
-    if (message->err != 0 || places[i] < 0) {
-      queue->texts.emplace_back(message->err != 0 ? kafka.message_errstr(message) : "");
-      queue->faults.push_back({places[i], message->err, message->offset, nullptr});
-    } else {
-      ++counts[size_t(places[i]) + 1];
-    }
+    ++counts[size_t(places[i]) + 1];
   }
-  for (size_t i = 0; i < queue->faults.size(); ++i)
-    queue->faults[i].text = queue->texts[i].c_str();
   for (size_t i = 1; i < counts.size(); ++i) counts[i] += counts[i - 1];
-  std::vector<Message*> sorted(counts.back());
-  for (size_t i = 0; i < batch.size(); ++i) {
-    if (batch[i]->err != 0 || places[i] < 0)
-      kafka.message_destroy(batch[i]);
-    else
-      sorted[counts[size_t(places[i])]++] = batch[i];
-  }
+  std::vector<Record> sorted(batch.size());
+  for (size_t i = 0; i < batch.size(); ++i) sorted[counts[size_t(places[i])]++] = batch[i];
   batch.swap(sorted);
   size_t row = 0;
   for (size_t place = 0; place < queue->places.size(); ++place) {
     const size_t end = counts[place];  // by now the begin of the next one
     if (end == row) continue;
-    queue->runs.push_back({int32_t(place), int32_t(end - row), 0, batch[row]->offset,
-                           batch[end - 1]->offset});
+    queue->runs.push_back({int32_t(place), int32_t(end - row), 0, batch[row].message->offset,
+                           batch[end - 1].message->offset});
     for (; row < end; ++row) queue->runs.back().bytes += bytes_of(batch[row]);
   }
 }
 
-void destroy(std::vector<Message*>& messages) {
-  for (Message* message : messages) kafka.message_destroy(message);
-  messages.clear();
+void destroy(std::vector<Record>& records) {
+  for (const Record& record : records) kafka.event_destroy(record.event);
+  records.clear();
+}
+
+// Return the place of a row.
+int32_t place_of_row(const Queue* queue, size_t row) {
+  size_t end = 0;
+  for (const Run& run : queue->runs) {
+    end += size_t(run.rows);
+    if (row < end) return run.place;
+  }
+  return -1;
 }
 
 // Fill `out` with the columns key, value, offset, timestamp, and headers where a row has some.
 void to_arrow(Queue* queue, ArrowArray* out, Found* found) {
-  const std::vector<Message*>& batch = queue->batch;
+  const std::vector<Record>& batch = queue->batch;
   const size_t count = batch.size();
   queue->unnamed.clear();
   size_t key_bytes = 0, value_bytes = 0;
   Headers headers;
-  for (const Message* message : batch) {
+  for (const Record& record : batch) {
+    const Message* message = record.message;
     key_bytes += message->key == nullptr ? 0 : message->key_len;
     value_bytes += message->payload == nullptr ? 0 : message->len;
   }
   Values keys(count, key_bytes), values(count, value_bytes);
   Memory offsets(sizeof(int64_t) * count), times(sizeof(int64_t) * count);
   for (size_t row = 0; row < count; ++row) {
-    const Message* message = batch[row];
+    const Message* message = batch[row].message;
     int kind = 0;
     keys.add(message->key, message->key_len);
     values.add(message->payload, message->len);
@@ -409,7 +436,7 @@ void to_arrow(Queue* queue, ArrowArray* out, Found* found) {
     int32_t all = 0;
     const int32_t left_out = headers.add(message, &all);
     if (left_out > 0)
-      queue->unnamed.push_back({place_of(queue, message), left_out, all, message->offset});
+      queue->unnamed.push_back({place_of_row(queue, row), left_out, all, message->offset});
   }
   found->has_headers = headers.rows > 0 ? 1 : 0;
   ArrowArray* maps = headers.rows > 0 ? headers.take() : nullptr;
@@ -494,8 +521,6 @@ int homeport_poll(void* handle, int64_t max_rows, int64_t max_bytes, int32_t tim
 
 void homeport_close(void* handle) {
   auto* queue = static_cast<Queue*>(handle);
-  std::vector<Message*> rest(queue->held.begin(), queue->held.end());
-  destroy(rest);
   destroy(queue->batch);
   kafka.queue_destroy(queue->own);
   delete queue;

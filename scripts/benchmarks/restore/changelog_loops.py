@@ -64,7 +64,7 @@ def stages(servers: str, topic: str, head: int, path: str) -> Found:
     """Seconds of the main thread by stage, and those of them in which it ran."""
     reader, spent = _begin(servers)
     store = BulkStore(Path(path), worker_memory(WORKER_MB), os.cpu_count() or 1)
-    found: Found = dict.fromkeys(("consume", "decode", "write", "flush", "merge"), 0.0)
+    found: Found = dict.fromkeys(("consume", "write", "flush", "merge"), 0.0)
     ran: Found = dict.fromkeys(found, 0.0)
 
     @contextlib.contextmanager
@@ -74,17 +74,14 @@ def stages(servers: str, topic: str, head: int, path: str) -> Found:
         found[name] += time.perf_counter() - began
         ran[name] += time.thread_time() - cpu
 
-    batches = reader.read(topic, 0, 0, head)
+    batches = reader.read_pairs(topic, 0, 0, head)
     while True:
         with stage("consume"):
             records = next(batches, None)
         if records is None:
             break
-        with stage("decode"):
-            keys = [record.key() for record in records]
-            values = [record.value() for record in records]
         with stage("write"):
-            store.write(keys, values, records[-1].offset() or 0)
+            store.write(*records)
     with stage("flush"):
         store.flush()
     with stage("merge"):

@@ -22,8 +22,7 @@ _TITLE = (
 )
 _ROUNDS = 3
 _STAGES = {
-    "consume": "consume: 1000 records from the client's queue",
-    "decode": "keys and values out of them",
+    "consume": "consume: keys and values of 1000 records",
     "write": "batch built and written to the memory table",
     "flush": "last flush",
     "merge": "merge of what is too much",

@@ -202,3 +202,30 @@ def test_a_client_of_an_unknown_layout_is_refused(
         with pytest.raises(NoLibraryError, match="in a place that is not known"):
             InputQueue(client, [("in", 0)])
     client.close()
+
+
+@pytest.mark.parametrize(("topic", "partition"), [("in", 9), ("never", 0)])
+def test_errors_for_callbacks_are_no_faults(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch, topic: str, partition: int
+) -> None:
+    """As in Python; and no callback is called where none may be: it would end the process."""
+    client = consumer(system(cluster), {"topic.metadata.propagation.max.ms": 1})
+    reader = QueueReader(client, "kafka", [ssp(partition, topic)])
+    codes: list[int] = []
+    poll = InputQueue.poll
+
+    def polled(queue: InputQueue, *bounds: Any) -> input_queue.QueueBatch:  # noqa: ANN401 - as they come
+        found = poll(queue, *bounds)
+        codes.extend(fault.code for fault in found.faults)
+        return found
+
+    monkeypatch.setattr(InputQueue, "poll", polled)
+    client.assign([TopicPartition(topic, partition, 0)])
+    reader.assigned([ssp(partition, topic)])
+    deadline = time.monotonic() + DEADLINE_S
+    while not codes:
+        assert time.monotonic() < deadline
+        assert reader.take(10, 1000, 0.2) == input_reader.Taken(None, [], [])
+    assert set(codes) <= input_reader._FOR_CALLBACKS
+    reader.close()
+    client.close()
