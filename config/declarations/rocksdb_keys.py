@@ -80,7 +80,10 @@ ROCKSDB_DELETE_OBSOLETE_FILES_PERIOD_MICROS = IntKey(
 )
 ROCKSDB_MAX_OPEN_FILES = _count("max.open.files", "files held open; -1: all", -1, -1)
 ROCKSDB_MAX_FILE_OPENING_THREADS = _count(
-    "max.file.opening.threads", "threads that open files at the start", 16, maximum=_THREADS_MAX
+    "max.file.opening.threads",
+    "threads that open files at the start; fewer of each of very many stores",
+    16,
+    maximum=_THREADS_MAX,
 )
 ROCKSDB_MAX_MANIFEST_FILE_SIZE = _bytes(
     "max.manifest.file.size",

@@ -55,6 +55,8 @@ _MIB = 1024 * 1024
 _SMALLEST_BUFFER = 2 * _MIB
 _SMALLEST_CAP = 64 * 1024
 """RocksDB raises smaller sizes to this one."""
+_OPENING_THREADS = 256
+"""So many begin and end at most while all stores open: a store of few files needs one."""
 DEFAULTS = RocksDbConfig.of(Config({}), "")
 """The defaults of the configuration."""
 
@@ -142,6 +144,7 @@ class RocksDbMemory:
         self._write_buffers = WriteBufferManager(budget_bytes // 2, allow_stall=False)
         part = budget_bytes // 2 // max(1, store_count)
         self._write_buffer_bytes = max(_SMALLEST_BUFFER, part // 2)
+        self._opening_threads = max(1, _OPENING_THREADS // max(1, store_count))
 
     def options(self, config: RocksDbConfig) -> Options:
         """Return the options of one store."""
@@ -149,6 +152,8 @@ class RocksDbMemory:
         options.set_write_buffer_size(self._write_buffer_size(config))
         options.set_max_write_buffer_number(config.write_buffers)
         options.set_write_buffer_manager(self._write_buffers)
+        threads = min(config.file_opening_threads, self._opening_threads)
+        options.set_max_file_opening_threads(threads)
         return options
 
     def _write_buffer_size(self, config: RocksDbConfig) -> int:

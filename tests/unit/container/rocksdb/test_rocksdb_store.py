@@ -84,6 +84,16 @@ def test_options_reach_rocksdb(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize(("stores", "threads"), [(16, 16), (32, 8), (1000, 1)])
+def test_many_stores_open_their_files_by_fewer_threads_each(
+    tmp_path: Path, stores: int, threads: int
+) -> None:
+    """RocksDB begins and ends each of them, however few files there are."""
+    RocksDbStore(tmp_path, RocksDbMemory(1 << 26, stores)).close()
+    (options,) = tmp_path.glob("OPTIONS-*")
+    assert f"max_file_opening_threads={threads}\n" in options.read_text(encoding="utf-8")
+
+
 def test_all_stores_have_one_block_cache_and_one_write_budget(tmp_path: Path) -> None:
     """What is read from either store fills the same cache, and never more than its part."""
     memory = RocksDbMemory(4 << 20, 2)
