@@ -153,6 +153,7 @@ class _Storage:
 
     def __init__(self) -> None:
         self.size_bytes = 0
+        self.logged = ()
 
     def ids(self) -> tuple[list[StoreId], list[StoreId]]:
         return [], []

@@ -59,6 +59,11 @@ class _Stores:
         while self.new:
             yield _Flush(self.new.pop(), self)
 
+    @property
+    def logged(self) -> range:
+        """As many as are due."""
+        return range(self.due)
+
     def due_flushes(self) -> Iterator[_Flush]:
         """All that are due."""
         return (_Flush(str(number), self) for number in range(self.due))
@@ -140,16 +145,36 @@ def test_the_writing_thread_waits_for_nothing() -> None:
 
 
 def test_rests_keep_the_flushes_to_their_share_of_the_time() -> None:
-    """A quarter: three times the cost goes by before the next ones."""
-    stores = _Stores(due=40, cost_s=1)
+    """A tenth: nine times the cost goes by before the next part."""
+    stores = _Stores(due=40, cost_s=0.001)
     flushes = _flushes(stores, OneThread("test"))
     _begin_and_wait(flushes, stores)
     assert (flushes.step(), len(stores.flushed)) == (0, 32)
-    stores.clock_s += 95
+    stores.clock_s += 0.287
+    assert (flushes.step(), flushes._call) == (0, None)
+    stores.clock_s += 0.002
+    assert _until_done(flushes, stores) == 40
+    flushes.end()
+
+
+def test_large_stores_do_not_rest_for_long() -> None:
+    """A second at most, and a round begins with none: a commit is as late as it must be."""
+    stores = _Stores(due=40, cost_s=1)
+    flushes = _flushes(stores, OneThread("test"))
+    _begin_and_wait(flushes, stores)
     assert (flushes.step(), flushes._call) == (0, None)
     stores.clock_s += 1
-    flushes.step()
-    assert flushes._call is not None
+    assert _until_done(flushes, stores) == 40
+    _begin_and_wait(flushes, stores)
+    flushes.end()
+
+
+def test_a_part_of_very_many_stores_has_more_of_them() -> None:
+    """A round has so many parts at most."""
+    stores = _Stores(due=6400, cost_s=0.001)
+    flushes = _flushes(stores, OneThread("test"))
+    _begin_and_wait(flushes, stores)
+    assert (flushes.step(), len(stores.flushed)) == (0, 200)
     flushes.end()
 
 
