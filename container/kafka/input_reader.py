@@ -13,7 +13,8 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, Message
 
 from homeport.config.errors import HomeportError
-from homeport.container.native.input_queue import RECORDS, InputQueue, Unnamed
+from homeport.container.native.input_queue import RECORDS, InputQueue
+from homeport.container.native.record_queue import FOR_CALLBACKS, Unnamed
 from homeport.container.progress.transaction_plan import HeaderPairs
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -91,14 +92,6 @@ def _say_once(reason: str) -> None:
 
 
 _SAID: set[str] = set()
-
-# Public names of the library, written this way by it.
-_FOR_CALLBACKS = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
-    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
-}
-"""Errors that confluent-kafka passes to callbacks alone; the watch over topics finds why."""
 
 
 class MessageReader:
@@ -184,7 +177,7 @@ class QueueReader:
         faults = [
             Fault(self._ssp(fault.place), fault.offset, KafkaError(fault.code, fault.text))
             for fault in batch.faults
-            if fault.code not in _FOR_CALLBACKS
+            if fault.code not in FOR_CALLBACKS
         ]
         return Taken(batch.records, runs, faults)
 

@@ -7,6 +7,7 @@ Positions prove nothing: on an empty range they never move, and transaction mark
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import logging
 import time
@@ -14,8 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
@@ -38,9 +37,8 @@ from homeport.container.kafka.client_properties import (
     restore_properties,
     unread,
 )
-from homeport.container.kafka.input_reader import QueueReader, Taken
-from homeport.container.native.input_queue import RECORDS
 from homeport.container.native.library import NoLibraryError
+from homeport.container.native.record_queue import FOR_CALLBACKS, Polled, RecordQueue
 from homeport.container.progress.restore import ChangelogTopic, OffsetRange
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, is_end, unavailable
@@ -70,10 +68,10 @@ _LOOK_S = 5.0
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 
-_NO_RECORDS = pa.RecordBatch.from_pylist([], schema=RECORDS)
 _Offsets = dict[tuple[str, int], int]
 Pairs = tuple[list[bytes | None], list[bytes | None], int]
 """Keys and values of records in their order, with the offset of the last one."""
+_Part = tuple[list[Message], Polled | None]
 _Found = TypeVar("_Found")
 _Records_co = TypeVar("_Records_co", bound=Sized, covariant=True)
 
@@ -261,19 +259,20 @@ class LogReader:
 
         This reader must read nothing else, by any method. Errors as of ``read_all``.
         """
-        ssp = SystemStreamPartition(self._system.name, topic, partition)
         try:
-            queue = QueueReader(self._consumer, self._system.name, [ssp])
+            queue = RecordQueue(self._consumer, [(topic, partition)])
         except NoLibraryError:
-            for messages in self.read(topic, partition, start, head):
-                keys, values = [m.key() for m in messages], [m.value() for m in messages]
-                yield keys, values, messages[-1].offset() or 0
+            yield from map(pairs_of, self.read(topic, partition, start, head))
             return
-        native = _Natively(self._system, queue, (topic, partition))
+
+        def require_passing(error: KafkaError) -> None:
+            if not is_transient(error):
+                raise unread(self._system, f"reading {topic} partition {partition}", error)
+
+        native = _Natively(self._consumer, queue, self._sorted_out, require_passing)
         with contextlib.closing(queue):
-            for _, records in self._scan({(topic, partition): (start, head)}, native):
-                keys, values = records["key"].to_pylist(), records["value"].to_pylist()
-                yield keys, values, records["offset"][-1].as_py()
+            for _, found in self._scan({(topic, partition): (start, head)}, native):
+                yield from found
 
     def _scan(
         self, spans: Mapping[tuple[str, int], tuple[int, int]], source: _Source[_Found, _Records_co]
@@ -402,36 +401,61 @@ class _Messages:
 
 
 class _Natively:
-    """As Arrow, of one partition."""
+    """As keys, values and offsets, from one partition; what the consumer's own queue has is first.
 
-    def __init__(self, system: SystemConfig, reader: QueueReader, place: tuple[str, int]) -> None:
-        self._system = system
-        self._reader = reader
-        self._place = place
+    The consumer's calls serve its callbacks.
+    """
+
+    def __init__(
+        self,
+        client: Consumer,
+        queue: RecordQueue,
+        sorted_out: Callable[[list[Message], int], tuple[list[Message], bool]],
+        require_passing: Callable[[KafkaError], None],
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._others = sorted_out
+        self._require_passing = require_passing
 
     def assigned(self) -> None:
         """See ``_Source``."""
-        self._reader.assigned([SystemStreamPartition(self._system.name, *self._place)])
+        self._queue.forward(0)
 
-    def take(self, places: Collection[tuple[str, int]]) -> Iterable[tuple[tuple[str, int], Taken]]:
+    def take(self, places: Collection[tuple[str, int]]) -> Iterable[tuple[tuple[str, int], _Part]]:
         """See ``_Source``."""
-        return [(place, self._reader.take(_CHUNK, _CHUNK_BYTES, _POLL_S)) for place in places]
+        (place,) = places
+        messages = self._client.consume(_CHUNK, 0)
+        if messages:
+            self.assigned()
+            return [(place, (messages, None))]
+        return [(place, ([], self._queue.take(_CHUNK, _CHUNK_BYTES, _POLL_S)))]
 
-    def sorted_out(self, found: Taken, head: int) -> tuple[pa.RecordBatch, bool]:
+    def sorted_out(self, found: _Part, head: int) -> tuple[list[Pairs], bool]:
         """See ``_Source``."""
-        records, reached = found.records or _NO_RECORDS, False
-        for run in found.runs:
-            reached = run.last + 1 >= head
-            if run.last >= head:
-                # Records after the head belong to a later reader.
-                records = records.filter(pc.less(records["offset"], head))
-        for fault in found.faults:
-            if is_end(fault.error):
+        messages, polled = found
+        if polled is None:
+            records, reached = self._others(messages, head)
+            return [pairs_of(records)] if records else [], reached
+        reached, pairs = False, []
+        if polled.rows:
+            keys, values, offsets = self._queue.take_pairs()
+            # Records after the head belong to a later reader.
+            count = bisect.bisect_left(offsets, head)
+            reached = offsets[-1] + 1 >= head
+            if count:
+                pairs = [(keys[:count], values[:count], offsets[count - 1])]
+        for fault in polled.faults:
+            if fault.code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public constant
                 reached = reached or fault.offset >= head
-            elif not is_transient(fault.error):
-                topic, partition = self._place
-                raise unread(self._system, f"reading {topic} partition {partition}", fault.error)
-        return records, reached
+            elif fault.code not in FOR_CALLBACKS:
+                self._require_passing(KafkaError(fault.code, fault.text))
+        return pairs, reached
+
+
+def pairs_of(messages: Sequence[Message]) -> Pairs:
+    """Return keys, values and the last offset of ``messages``, one at least."""
+    return [m.key() for m in messages], [m.value() for m in messages], messages[-1].offset() or 0
 
 
 @contextlib.contextmanager

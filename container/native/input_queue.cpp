@@ -1,6 +1,6 @@
 // Takes the records of a consumer of librdkafka into buffers of Arrow, in one call per batch.
 //
-// Nothing is linked: input_queue.py passes the functions of the librdkafka that confluent-kafka has
+// Nothing is linked: record_queue.py passes the functions of the librdkafka that confluent-kafka has
 // loaded. Their types here are parts of its public C ABI; ArrowArray is from Arrow's C data
 // interface. Only one thread at a time uses a queue.
 
@@ -42,7 +42,7 @@ struct TopicPartition {  // rd_kafka_topic_partition_t
 constexpr int kFetch = 2;  // RD_KAFKA_EVENT_FETCH
 constexpr int kError = 8;  // RD_KAFKA_EVENT_ERROR
 
-// In the order of FUNCTIONS in input_queue.py.
+// In the order of FUNCTIONS in record_queue.py.
 struct Librdkafka {
   void* (*opaque)(const void* client);
   void* (*queue_new)(void* client);
@@ -79,7 +79,7 @@ struct ArrowArray {
   void* private_data;
 };
 
-// A run of rows of one partition; `bytes` of its values. input_queue.py reads it.
+// A run of rows of one partition; `bytes` of its values. record_queue.py reads it.
 struct Run {
   int32_t place;
   int32_t rows;

@@ -38,7 +38,7 @@ from homeport.config.settings.sections import JobConfig, SystemConfig, YarnConfi
 from homeport.config.settings.standalone_section import StandaloneConfig, coordinator_of
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.config.settings.used_systems import used_systems
-from homeport.container.native import input_queue
+from homeport.container.native import record_queue
 from homeport.job_coordinator.model.ids import Host
 
 _TRANSACTION_TIMEOUT = "transaction.timeout.ms"
@@ -79,7 +79,7 @@ def findings(
     has_cluster = bool(os.environ.get(CONF_DIR_VARIABLE)) and on_yarn
     if Area.MACHINE in areas:
         needs_java = has_cluster or (config is not None and PipelineConfig.of(config) is not None)
-        facts = machine_facts(os.environ, input_queue.fault())
+        facts = machine_facts(os.environ, record_queue.fault())
         yield from check_machine(facts, needs_java=needs_java, needs_yarn=has_cluster)
         if has_cluster and Area.NODES in areas and None in {facts.java, facts.yarn}:
             areas = set(areas) - {Area.NODES}  # what would fail has its finding

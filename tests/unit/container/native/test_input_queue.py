@@ -20,7 +20,7 @@ from native_fuzz import PARTITIONS, compare, rows_of, source_of, ssp, system
 from homeport.container.kafka import input_reader
 from homeport.container.kafka.input_consumer import Reading
 from homeport.container.kafka.input_reader import QueueReader
-from homeport.container.native import input_queue, library
+from homeport.container.native import input_queue, library, record_queue
 from homeport.container.native.input_queue import InputQueue
 from homeport.container.native.library import NoLibraryError
 from homeport.job_coordinator.kafka.clients import consumer
@@ -182,12 +182,12 @@ def test_without_the_library_one_line_tells_why_and_input_is_read(
 
     monkeypatch.setattr(library, "load", none)
     monkeypatch.setattr(input_reader, "_SAID", set())
-    input_queue._native.cache_clear()
+    record_queue._native.cache_clear()
     cluster.send("none", [Record(0, None, b"v")])
     for _ in range(2):
         source = source_of(cluster, {TaskName("T"): {ssp(0, "none"): 0}}, Reading())
         assert len(rows_of(source, 1)) == 1
-    input_queue._native.cache_clear()
+    record_queue._native.cache_clear()
     (line,) = [m for m in caplog.messages if "Python objects" in m]
     assert "made without a C++ compiler; install a C++ compiler (on Debian g++)" in line
 
@@ -198,7 +198,7 @@ def test_a_client_of_an_unknown_layout_is_refused(
     """Its handle is another address: not readable, or not one of a client."""
     client = consumer(system(cluster), {})
     for address in (0, 1, 1 << 62, (1 << 64) - 1, id(client)):
-        monkeypatch.setattr(input_queue, "_first_member", lambda _client, a=address: a)
+        monkeypatch.setattr(record_queue, "_first_member", lambda _client, a=address: a)
         with pytest.raises(NoLibraryError, match="in a place that is not known"):
             InputQueue(client, [("in", 0)])
     client.close()
@@ -220,12 +220,14 @@ def test_errors_for_callbacks_are_no_faults(
         return found
 
     monkeypatch.setattr(InputQueue, "poll", polled)
+    # Before the assignment, too: an error that comes between both goes to the client's own queue.
+    reader.assigned([ssp(partition, topic)])
     client.assign([TopicPartition(topic, partition, 0)])
     reader.assigned([ssp(partition, topic)])
     deadline = time.monotonic() + DEADLINE_S
     while not codes:
         assert time.monotonic() < deadline
         assert reader.take(10, 1000, 0.2) == input_reader.Taken(None, [], [])
-    assert set(codes) <= input_reader._FOR_CALLBACKS
+    assert set(codes) <= record_queue.FOR_CALLBACKS
     reader.close()
     client.close()

@@ -1,0 +1,329 @@
+"""RecordQueue: the records of a consumer of confluent-kafka in the buffers of a native library.
+
+The queues of its partitions are forwarded to a queue of this class, by librdkafka's public
+functions. All else stays in the consumer's own queue, whose calls serve its callbacks, and return
+records that arrived there before the forward. Nothing here needs Arrow's library: a restore worker
+has none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError
+
+from homeport.container.native import library
+from homeport.container.native.library import NoLibraryError
+
+FUNCTIONS = (
+    "rd_kafka_opaque",
+    "rd_kafka_queue_new",
+    "rd_kafka_queue_destroy",
+    "rd_kafka_queue_get_partition",
+    "rd_kafka_queue_forward",
+    "rd_kafka_queue_poll",
+    "rd_kafka_event_type",
+    "rd_kafka_event_message_next",
+    "rd_kafka_event_error",
+    "rd_kafka_event_error_string",
+    "rd_kafka_event_topic_partition",
+    "rd_kafka_event_destroy",
+    "rd_kafka_topic_partition_destroy",
+    "rd_kafka_message_timestamp",
+    "rd_kafka_message_headers",
+    "rd_kafka_header_get_all",
+    "rd_kafka_topic_name",
+)
+"""The functions of librdkafka that the library calls, in the order of its ``Librdkafka``."""
+
+# Public names of the library, written this way by it.
+FOR_CALLBACKS = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - as above
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
+    }
+)
+"""Errors that confluent-kafka passes to callbacks alone; the watch over topics finds why."""
+
+
+class _ArrowArray(ctypes.Structure):
+    """``struct ArrowArray`` of Arrow's C data interface."""
+
+
+_ArrowArray._fields_ = (
+    ("length", ctypes.c_int64),
+    ("null_count", ctypes.c_int64),
+    ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(_ArrowArray))),
+    ("dictionary", ctypes.c_void_p),
+    ("release", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+    ("private_data", ctypes.c_void_p),
+)
+
+
+class _Run(ctypes.Structure):
+    _fields_ = (
+        ("place", ctypes.c_int32),
+        ("rows", ctypes.c_int32),
+        ("size_bytes", ctypes.c_int64),
+        ("first_offset", ctypes.c_int64),
+        ("last_offset", ctypes.c_int64),
+    )
+
+
+class _Fault(ctypes.Structure):
+    _fields_ = (
+        ("place", ctypes.c_int32),
+        ("code", ctypes.c_int32),
+        ("offset", ctypes.c_int64),
+        ("text", ctypes.c_char_p),
+    )
+
+
+class _Unnamed(ctypes.Structure):
+    _fields_ = (
+        ("place", ctypes.c_int32),
+        ("left_out", ctypes.c_int32),
+        ("headers", ctypes.c_int32),
+        ("offset", ctypes.c_int64),
+    )
+
+
+class _Found(ctypes.Structure):
+    _fields_ = (
+        ("rows", ctypes.c_int64),
+        ("n_runs", ctypes.c_int64),
+        ("n_faults", ctypes.c_int64),
+        ("n_unnamed", ctypes.c_int64),
+        ("has_headers", ctypes.c_int32),
+        ("runs", ctypes.POINTER(_Run)),
+        ("faults", ctypes.POINTER(_Fault)),
+        ("unnamed", ctypes.POINTER(_Unnamed)),
+    )
+
+
+class QueueRun(NamedTuple):
+    """Consecutive rows from one partition, by its place in the queue's list; offsets ascend."""
+
+    place: int
+    rows: int
+    size_bytes: int
+    first_offset: int
+    last_offset: int
+
+
+class QueueFault(NamedTuple):
+    """An error or the end of a partition; ``place`` is below 0 for an error of the client."""
+
+    place: int
+    code: int
+    offset: int
+    text: str
+
+
+class Unnamed(NamedTuple):
+    """A record that lost ``left_out`` of its ``headers``: their names are not UTF-8."""
+
+    place: int
+    left_out: int
+    headers: int
+    offset: int
+
+
+class Polled(NamedTuple):
+    """What a poll took, beside its rows: as many ``runs`` as partitions, sorted by place."""
+
+    rows: int
+    runs: Sequence[QueueRun]
+    faults: Sequence[QueueFault]
+    unnamed: Sequence[Unnamed]
+    has_headers: bool
+
+
+Values = list[bytes | None]
+
+
+class RecordQueue:
+    """The queue of one consumer, for partitions in the order of ``places``. Not thread-safe."""
+
+    def __init__(self, client: Consumer, places: Sequence[tuple[str, int]]) -> None:
+        """Open the queue; nothing arrives in it before ``forward``.
+
+        Raises:
+            NoLibraryError: the library is not there, or does not fit this confluent-kafka.
+        """
+        self._native = _native()
+        handle = _handle_of(self._native, client)
+        # Its queue belongs to the client, which must outlive it.
+        self._client = client
+        self._queue: int | None = self._native.homeport_open(handle)
+        for topic, partition in places:
+            if not self._queue or not self._native.homeport_add(
+                self._queue, topic.encode(), partition
+            ):
+                raise MemoryError
+        self._array = _ArrowArray()
+        self._found = _Found()
+
+    def forward(self, place: int) -> None:
+        """Let the records of ``place`` arrive here, right after the client was assigned it.
+
+        The end of an assignment ends the forward. It is over once the next assignment returns, as
+        one thread of the client does both. After a first forward the client leaves each further
+        one to its user: without it, records would arrive nowhere.
+        """
+        self._native.homeport_forward(self._queue, place)
+
+    def take(self, max_rows: int, max_bytes: int, timeout_s: float) -> Polled:
+        """Take what has arrived: ``max_rows`` at most, and no more after ``max_bytes``.
+
+        It waits ``timeout_s`` for the first record. Rows must be moved or dropped before the next
+        call.
+        """
+        found = self._found
+        timeout_ms = int(timeout_s * 1000)
+        if not self._native.homeport_poll(
+            self._queue,
+            max_rows,
+            max_bytes,
+            timeout_ms,
+            ctypes.byref(self._array),
+            ctypes.byref(found),
+        ):
+            raise MemoryError
+        return Polled(
+            found.rows,
+            [QueueRun(*_fields(run)) for run in found.runs[: found.n_runs]],
+            [
+                QueueFault(each.place, each.code, each.offset, each.text.decode(errors="replace"))
+                for each in found.faults[: found.n_faults]
+            ],
+            [Unnamed(*_fields(each)) for each in found.unnamed[: found.n_unnamed]],
+            bool(found.has_headers),
+        )
+
+    @property
+    def array_address(self) -> int:
+        """Return the address of the rows, by Arrow's C data interface; the reader moves them."""
+        return ctypes.addressof(self._array)
+
+    def take_pairs(self) -> tuple[Values, Values, list[int]]:
+        """Return keys, values and offsets of the rows taken last, and drop these."""
+        array = self._array
+        keys, values = (_values(array.children[n].contents) for n in (0, 1))
+        offsets = array.children[2].contents
+        numbers = (ctypes.c_int64 * offsets.length).from_address(offsets.buffers[1])[:]
+        array.release(ctypes.addressof(array))
+        return keys, values, numbers
+
+    def close(self) -> None:
+        """Drop what has not been taken. The client can only be closed, or read by another queue."""
+        queue, self._queue = self._queue, None
+        if queue:
+            self._native.homeport_close(queue)
+
+
+def _values(array: _ArrowArray) -> Values:
+    """Return the values of a column of bytes."""
+    count = array.length
+    ends = (ctypes.c_int32 * (count + 1)).from_address(array.buffers[1])[:]
+    data = ctypes.string_at(array.buffers[2], ends[-1])
+    values: Values = [data[first:last] for first, last in pairwise(ends)]
+    if array.null_count:
+        valid = ctypes.string_at(array.buffers[0], (count + 7) // 8)
+        for row in range(count):
+            if not valid[row // 8] >> row % 8 & 1:
+                values[row] = None
+    return values
+
+
+def fault() -> str | None:
+    """Return why no queue can be opened in this process; None: one can."""
+    try:
+        _native()
+    except NoLibraryError as error:
+        return str(error)
+    return None
+
+
+def _fields(found: ctypes.Structure) -> Iterator[int]:
+    return (getattr(found, name) for name, *_ in found._fields_)
+
+
+@functools.cache
+def _native() -> ctypes.CDLL:
+    native = library.load()
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    signatures = {
+        "homeport_load": (None, (pointer,)),
+        "homeport_opaque": (pointer, (pointer,)),
+        "homeport_open": (pointer, (pointer,)),
+        "homeport_add": (ctypes.c_int, (pointer, ctypes.c_char_p, ctypes.c_int32)),
+        "homeport_forward": (None, (pointer, ctypes.c_int32)),
+        "homeport_poll": (
+            ctypes.c_int,
+            (pointer, number, number, ctypes.c_int32, pointer, pointer),
+        ),
+        "homeport_close": (None, (pointer,)),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(native, name)
+        function.restype, function.argtypes = result, arguments
+    client_library = ctypes.CDLL(str(_librdkafka()))
+    try:
+        found = [ctypes.cast(getattr(client_library, name), pointer).value for name in FUNCTIONS]
+    except AttributeError as error:
+        raise NoLibraryError(f"confluent-kafka's librdkafka lacks a function: {error}") from None
+    native.homeport_load(ctypes.byref((pointer * len(found))(*found)))
+    return native
+
+
+def _librdkafka() -> Path:
+    """Return the file of the librdkafka that this process has loaded."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
+    paths = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "librdkafka" in line}
+    if len(paths) != 1:
+        raise NoLibraryError(f"this process has {len(paths)} libraries of librdkafka, not one")
+    return Path(paths.pop())
+
+
+def _handle_of(native: ctypes.CDLL, client: Consumer) -> int:
+    """Return the address of the client's ``rd_kafka_t``: the first member of its object.
+
+    It is the right one if its opaque is the object, as confluent-kafka sets it.
+    """
+    handle = _first_member(client)
+    if not _is_readable(handle) or native.homeport_opaque(handle) != id(client):
+        raise NoLibraryError("this confluent-kafka keeps its client in a place that is not known")
+    return handle
+
+
+def _first_member(client: Consumer) -> int:
+    return ctypes.c_void_p.from_address(id(client) + object.__basicsize__).value or 0
+
+
+def _is_readable(address: int) -> bool:
+    try:
+        memory = os.open("/proc/self/mem", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return len(os.pread(memory, _OPAQUE_BYTES, address)) == _OPAQUE_BYTES
+    except (OSError, OverflowError):
+        return False
+    finally:
+        os.close(memory)
+
+
+_OPAQUE_BYTES = 4096
+"""Of a handle, read before librdkafka reads its opaque: no wrong address ends the process."""
