@@ -21,8 +21,10 @@ import tempfile
 from pathlib import Path
 
 from homeport.config.errors import HomeportError
+from homeport.job_coordinator.parent_death import run_child
 
 _HERE = Path(__file__).parent
+_COMPILE_S = 300.0
 _COMPILERS = ("c++", "g++", "clang++")
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
 
@@ -52,9 +54,13 @@ def make(folder: Path, flags: tuple[str, ...] = ()) -> Path:
     with tempfile.TemporaryDirectory(prefix=".partial-", dir=folder) as name:
         partial = Path(name) / "library"
         command = [_compiler(), *_FLAGS, *flags, "-o", str(partial), *map(str, _sources())]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        try:
+            done = run_child(command, _COMPILE_S)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NoLibraryError(f"{command[0]} fails: {error}") from None
         if done.returncode != 0:
-            raise NoLibraryError(f"{command[0]} fails: {done.stderr.strip()[-300:]}")
+            text = done.stderr.decode(errors="replace").strip()
+            raise NoLibraryError(f"{command[0]} fails: {text[-300:]}")
         for former in folder.glob("homeport-*.so"):
             former.unlink()
         partial.replace(library)

@@ -14,6 +14,7 @@ from homeport.job_coordinator.kafka.clients import consumer
 
 def test_keys_and_values_come_in_their_order_with_offsets() -> None:
     """Null and empty ones, and more than a byte of them."""
+    pairs: list[tuple[bytes | None, bytes | None]]
     pairs = [(b"k%d" % n if n % 3 else None, b"" if n % 5 == 0 else b"v" * n) for n in range(20)]
     pairs += [(b"", None), (b"last", b"value")]
     found: list[tuple[bytes | None, bytes | None]] = []

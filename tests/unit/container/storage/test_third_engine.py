@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from homeport.cli.host import state_dump, state_verify
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.engine.storage_engine import StorageEngine
+from homeport.container.kafka.log_reader import Pairs
 from homeport.container.restore.restore_worker import RestoreWorker, WorkerBrief
 from homeport.container.storage.host_survey import state_found
 from homeport.container.storage.storage_engines import view_of
@@ -82,25 +82,11 @@ def test_the_tools_read_its_files(tmp_path: Path) -> None:
     assert state_verify._pair(path, [path]).is_equal
 
 
-@dataclass
-class _Record:
-    at: int
-
-    def key(self) -> bytes:
-        return b"k%d" % self.at
-
-    def value(self) -> bytes:
-        return b"v"
-
-    def offset(self) -> int:
-        return self.at
-
-
 class _Reader:
     """Two records of a changelog."""
 
-    def read(self, *_place: object) -> Iterator[list[_Record]]:
-        yield [_Record(0), _Record(1)]
+    def read_pairs(self, *_place: object) -> Iterator[Pairs]:
+        yield [b"k0", b"k1"], [b"v", b"v"], 1
 
     def close(self) -> None:
         pass
