@@ -38,7 +38,7 @@ class BuildWithBoth(build_py):
             return
         if not self._made(_CLASSES, "homeport-spark-*.jar"):
             self.warn("the wheel has no Java classes: Spark's first start compiles them")
-        if not self._made(_LIBRARY, "homeport-*.so"):
+        if not self._made(_LIBRARY, "homeport-*.so.1"):
             self.warn("the wheel has no library of C++: reading input takes more CPU")
 
     def _made(self, program: str, former: str) -> bool:
@@ -57,7 +57,7 @@ class WheelOfMachine(bdist_wheel):
 
     def get_tag(self) -> tuple[str, str, str]:
         """Return the tag: of any machine without the library."""
-        has_library = any(Path(self.bdist_dir).glob("homeport/container/native/*.so"))
+        has_library = any(Path(self.bdist_dir).glob("homeport/container/native/*.so.1"))
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         return "py3", "none", platform if has_library else "any"
 

@@ -338,6 +338,18 @@ void note_fault(Queue* queue, void* event) {
   kafka.topic_partition_destroy(at);
 }
 
+// Return how many bytes of a record are in none of the values.
+int64_t bytes_beside(const Message* message) {
+  auto bytes = int64_t(message->key_len);
+  void* headers = nullptr;
+  if (kafka.message_headers(message, &headers) != 0) return bytes;
+  Header header{};
+  for (size_t i = 0; kafka.header_get_all(headers, i, &header.name, &header.value,
+                                          &header.size) == 0; ++i)
+    bytes += int64_t(std::strlen(header.name) + header.size);
+  return bytes;
+}
+
 // Add to `batch` what has arrived: `max_rows` at most, and none after `max_bytes` are reached.
 //
 // As events, because the functions that return messages call callbacks, which end the process
@@ -347,8 +359,8 @@ void take_arrived(Queue* queue, size_t max_rows, int64_t max_bytes, int timeout_
   batch.clear();
   queue->faults.clear();
   queue->texts.clear();
-  int64_t bytes = 0, keys = 0;
-  while (batch.size() < max_rows && bytes < max_bytes && keys < kMostBytes) {
+  int64_t bytes = 0, beside = 0;
+  while (batch.size() < max_rows && bytes < max_bytes && beside < kMostBytes) {
     // The end of a partition is news, too: what waits for it must not wait for a record.
     const bool is_first = batch.empty() && queue->faults.empty();
     Record record{kafka.queue_poll(queue->own, is_first ? timeout_ms : 0), nullptr};
@@ -361,7 +373,7 @@ void take_arrived(Queue* queue, size_t max_rows, int64_t max_bytes, int timeout_
       continue;
     }
     bytes += bytes_of(record);
-    keys += int64_t(record.message->key_len);
+    beside += bytes_beside(record.message);
     batch.push_back(record);
   }
 }

@@ -24,6 +24,7 @@ from homeport.config.errors import HomeportError
 from homeport.job_coordinator.parent_death import run_child
 
 _HERE = Path(__file__).parent
+SUFFIX = ".so.1"
 _COMPILE_S = 300.0
 _COMPILERS = ("c++", "g++", "clang++")
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -34,11 +35,14 @@ class NoLibraryError(HomeportError):
 
 
 def file_name() -> str:
-    """Return the name of the library: by the sources and the machine's architecture."""
+    """Return the name of the library: by the sources and the machine's architecture.
+
+    It must not end as a module of Python does: whatever imports all modules would try this one.
+    """
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
     for source in _sources():
         digest.update(f"{source.name}\n".encode() + source.read_bytes())
-    return f"homeport-{platform.machine()}-{digest.hexdigest()[:16]}.so"
+    return f"homeport-{platform.machine()}-{digest.hexdigest()[:16]}{SUFFIX}"
 
 
 def make(folder: Path, flags: tuple[str, ...] = ()) -> Path:
@@ -61,7 +65,7 @@ def make(folder: Path, flags: tuple[str, ...] = ()) -> Path:
         if done.returncode != 0:
             text = done.stderr.decode(errors="replace").strip()
             raise NoLibraryError(f"{command[0]} fails: {text[-300:]}")
-        for former in folder.glob("homeport-*.so"):
+        for former in folder.glob(f"homeport-*{SUFFIX}"):
             former.unlink()
         partial.replace(library)
     return library

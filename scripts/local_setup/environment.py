@@ -171,7 +171,7 @@ def _package_files() -> list[Path]:
     for package in (*PACKAGES, *SHIPPED):
         for folder, below, names in os.walk(ROOT / package):
             below[:] = [name for name in below if name != "__pycache__"]
-            files += (Path(folder, name) for name in names if not name.endswith((".pyc", ".so")))
+            files += (Path(folder, name) for name in names if not name.endswith((".pyc", ".so.1")))
     return sorted(file for file in files if file.is_file())
 
 
@@ -206,7 +206,7 @@ def _ensure_homeport(progress: Progress, java_home: Path | None) -> None:
         return  # a developer has linked the tree into this environment by hand
     wanted = _sources_digest() + "\n"
     has_classes = java_home is None or any(VENV.glob(f"{_CONTAINER}/spark/*.jar"))
-    has_library = shutil.which("c++") is None or any((ROOT / "container/native").glob("*.so"))
+    has_library = shutil.which("c++") is None or any((ROOT / "container/native").glob("*.so.1"))
     if _read(_INSTALL_STAMP) == wanted and has_classes and has_library:
         return
     _INSTALL_STAMP.unlink(missing_ok=True)
@@ -219,9 +219,9 @@ def _ensure_homeport(progress: Progress, java_home: Path | None) -> None:
         if java_home is not None:
             env["JAVA_HOME"] = str(java_home)
         run_logged(progress, "homeport into .venv", command, LOG, env=env)
-    for former in (ROOT / "container" / "native").glob("*.so"):
+    for former in (ROOT / "container" / "native").glob("*.so.1"):
         former.unlink()
-    for library in VENV.glob(f"{_CONTAINER}/native/*.so"):
+    for library in VENV.glob(f"{_CONTAINER}/native/*.so.1"):
         shutil.copyfile(library, ROOT / "container" / "native" / library.name)
     _write(_INSTALL_STAMP, wanted)
 
