@@ -40,7 +40,7 @@ def file_name() -> str:
     It must not end as a module of Python does: whatever imports all modules would try this one.
     """
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
-    for source in _sources():
+    for source in sorted([*_sources(), *_HERE.glob("*.h")]):
         digest.update(f"{source.name}\n".encode() + source.read_bytes())
     return f"homeport-{platform.machine()}-{digest.hexdigest()[:16]}{SUFFIX}"
 
