@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace homeport {
 
@@ -57,7 +58,7 @@ class Memory {
 
 inline void fill(ArrowArray* array, int64_t length, int64_t nulls,
                  std::initializer_list<void*> buffers,
-                 std::initializer_list<ArrowArray*> children) {
+                 const std::vector<ArrowArray*>& children) {
   *array = {length, nulls, 0, int64_t(buffers.size()), int64_t(children.size()), nullptr, nullptr,
             nullptr, release, nullptr};
   // Of fewer than a hundred bytes: a system that lacks them ends processes rather than calls.

@@ -25,6 +25,7 @@ from homeport.container.classes import (
     with_classes,
 )
 from homeport.container.container_job import ContainerJob
+from homeport.container.native.json_reader import natively
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import (
     AsyncStreamTask,
@@ -129,15 +130,18 @@ def typed_input(
     inputs = with_classes(input_serdes(job.config))
     if pipeline is not None:
         serdes = serdes_of_frames(inputs, pipeline.takes)
-        typings = {stream: _typing(item) for stream, item in serdes.items()}
+        typings = {stream: _typing(job, item) for stream, item in serdes.items()}
         return TypedInput(typings, bad, pipeline.wanted) if typings else None
     found = serde_of_columns(inputs)
-    return None if found is None else TypedInput({None: _typing(found)}, bad)
+    return None if found is None else TypedInput({None: _typing(job, found)}, bad)
 
 
-def _typing(item: InputSerde) -> Typing:
+def _typing(job: ContainerJob, item: InputSerde) -> Typing:
     serde = item.serde
-    return Typing(load_columns(item), serde.kind if isinstance(serde, SchemaSerde) else serde)
+    columns = load_columns(item)
+    if job.task.input_native:
+        columns = natively(columns)
+    return Typing(columns, serde.kind if isinstance(serde, SchemaSerde) else serde)
 
 
 def bad_records(job: ContainerJob, outputs: Outputs) -> BadRecords:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,12 +43,18 @@ class Columns:
     ``REFUSALS`` for what is not of the schema; another exception is no fault of the bytes.
     ``part`` returns the ``Columns`` of some fields alone, by their names: they cost less, and
     refuse whatever these do. None: the fields are taken from the whole column.
+
+    ``is_json``: whether the bytes are JSON as ``json_schema_serde`` has it. ``read`` returns the
+    column of values, of a struct of some fields in their order, and the places whose elements have
+    no meaning: ``row`` decodes these.
     """
 
     type: pa.DataType
     row: Callable[[bytes], Any]
     column: Callable[[Sequence[Any]], pa.Array]
     part: Callable[[frozenset[str]], Columns] | None = None
+    is_json: bool = False
+    read: Callable[[pa.Array, pa.StructType], tuple[pa.StructArray, Sequence[int]]] | None = None
 
     def decode(self, values: pa.Array, only: frozenset[str] | None = None) -> Decoded:
         """Return the column of ``values``, an array of binary.
@@ -59,6 +66,18 @@ class Columns:
         if only is not None and pa.types.is_struct(kind):
             kind = part_type(kind, only)
             quick = self if self.part is None else self.part(only)
+        if self.read is None:
+            return self._in_python(values, quick, kind)
+        column, left = self.read(values, kind)
+        if not left:
+            return Decoded(column, {})
+        rest = self._in_python(values.take(pa.array(left, pa.int32())), quick, kind)
+        places = np.arange(len(values))
+        places[left] = len(values) + np.arange(len(left))
+        column = pa.concat_arrays([column, rest.column]).take(pa.array(places))
+        return Decoded(column, {left[place]: reason for place, reason in rest.bad.items()})
+
+    def _in_python(self, values: pa.Array, quick: Columns, kind: pa.DataType) -> Decoded:
         parts: list[pa.Array] = []
         bad: dict[int, str] = {}
         for start in range(0, len(values), _CHUNK):

@@ -109,6 +109,7 @@ OUTPUT = (
 COUNT = (
     Contestant("ours", "typed pipeline + BatchTask", _ours("typed")),
     Contestant("ours", "from_json pipeline + BatchTask", _ours("pipeline")),
+    Contestant("ours", "typed BatchTask alone", _ours("typed-batch")),
     Contestant("ours", "BatchTask alone", _ours("batch")),
     Contestant("quix", "Quix Streams", _peer("quix", _kept, lambda _: "count")),
     Contestant("spark", "Spark Structured Streaming", _spark),

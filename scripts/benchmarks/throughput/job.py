@@ -18,7 +18,7 @@ from benchmarks.cpu_time import tree_cpu_s
 from benchmarks.jobs import config_of, container_of, store_keys
 from benchmarks.report import Spent
 from benchmarks.throughput.functions import task_class
-from benchmarks.throughput.tasks import SCHEMA, Counts, ParsedCounts, Sent, Sums
+from benchmarks.throughput.tasks import SCHEMA, Counts, ParsedCounts, Sent, Sums, TypedCounts
 from benchmarks.throughput.work import PARTITIONS
 from homeport import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
@@ -32,6 +32,7 @@ _ROCKSDB_MB = 64
 KINDS: Mapping[str, type[BatchTask | StreamTask]] = {
     "stream": Sums,
     "batch": ParsedCounts,
+    "typed-batch": TypedCounts,
     "pipeline": Counts,
     "typed": Counts,
     "batch-sends": Sent,
@@ -45,15 +46,16 @@ FUNCTIONS = frozenset({"each", "tables"})
 def job_of(servers: str, name: str, given: str, kind: str) -> ContainerJob:
     """One container that has all partitions of the topic ``given``."""
     stream = f"systems.kafka.streams.{given}"
+    numbers = {
+        f"{stream}.samza.msg.serde": "numbers",
+        "serializers.registry.numbers.class": "json",
+        "serializers.registry.numbers.schema": SCHEMA,
+    }
     own = {
         **{name: {f"{stream}.samza.msg.serde": "json"} for name in ("stream", "each")},
         "pipeline": {"task.pipeline.class": "benchmarks.throughput.tasks:parse"},
-        "typed": {
-            "task.pipeline.class": "benchmarks.throughput.tasks:keep",
-            f"{stream}.samza.msg.serde": "numbers",
-            "serializers.registry.numbers.class": "json",
-            "serializers.registry.numbers.schema": SCHEMA,
-        },
+        "typed": {"task.pipeline.class": "benchmarks.throughput.tasks:keep", **numbers},
+        "typed-batch": numbers,
     }
     keys = {
         "task.class": f"benchmarks.throughput.tasks:{KINDS[kind].__name__}",

@@ -66,6 +66,15 @@ class ParsedCounts(Counts):
         super().process_batch(table.filter(pc.less(numbers, LIMIT)), collector)
 
 
+class TypedCounts(Counts):
+    """``count`` of rows whose values came as columns: filtered over Arrow."""
+
+    def process_batch(self, table: pa.Table, collector: MessageCollector) -> None:
+        """Leaves out what is filtered."""
+        numbers = pc.struct_field(table["value"], "n")
+        super().process_batch(table.filter(pc.less(numbers, LIMIT)), collector)
+
+
 class Sent(ParsedCounts):
     """``count``, sent with each batch."""
 

@@ -107,7 +107,7 @@ def test_ratios_are_of_medians_with_a_target_for_the_first_of_ours() -> None:
     assert (alone.number, alone.reached) == (6.0, None)
     spark = rows["typed pipeline + BatchTask against Spark Structured Streaming, by the clock"]
     assert (spark.number, spark.reached) == (0.5, False)
-    assert list(runs._ratios(COUNT[3:], found)) == []
+    assert list(runs._ratios(COUNT[4:], found)) == []
 
 
 def test_all_take_part_three_times_by_default() -> None:

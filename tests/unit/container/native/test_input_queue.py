@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +12,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from mock_cluster import MockCluster, Record, mock_cluster
 from native_fuzz import PARTITIONS, compare, rows_of, source_of, ssp, system
+from sanitized_builds import run_sanitized
 
 from homeport.container.kafka import input_reader
 from homeport.container.kafka.input_consumer import Reading
@@ -48,36 +45,7 @@ def test_both_paths_bring_the_same_rows(
 
 def test_no_memory_is_misused(tmp_path: Path) -> None:
     """The same, and large records, by a build that two sanitizers of the compiler watch."""
-    runtime = _sanitizers()
-    sanitized = library.make(
-        tmp_path, ("-fsanitize=address,undefined", "-fno-sanitize-recover", "-g")
-    )
-    program = Path(native_fuzz.__file__)
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": runtime,
-        # Python's own objects live until its end.
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "PYTHONMALLOC": "malloc",
-    }
-    done = subprocess.run(
-        [sys.executable, str(program), str(sanitized), "2"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-
-
-def _sanitizers() -> str:
-    """The runtime of the compiler's address sanitizer, which must be loaded first."""
-    compiler = shutil.which("c++")
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    command = [compiler, "-print-file-name=libasan.so"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    run_sanitized(native_fuzz, tmp_path, "2")
 
 
 def test_large_records_and_many_headers(cluster: MockCluster) -> None:
