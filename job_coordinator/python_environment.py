@@ -21,6 +21,8 @@ from homeport.job_coordinator.file_locks import exclusive
 from homeport.job_coordinator.model.job_package import ENVIRONMENT_NAME, contents_from
 from homeport.job_coordinator.parent_death import run_child
 
+BLAS_VARIABLE = "OPENBLAS_NUM_THREADS"
+"""How many threads numpy's OpenBLAS has in a process; it starts them when numpy is imported."""
 OWN_VARIABLE = "HOMEPORT_PYTHON"
 """The environment of this process; missing or empty: the submission's."""
 SUBMITTED_VARIABLE = "HOMEPORT_SUBMITTED_PYTHON"

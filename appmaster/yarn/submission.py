@@ -46,6 +46,7 @@ from homeport.job_coordinator.http.pinned_tls import (
 )
 from homeport.job_coordinator.model.incarnation import job_identity
 from homeport.job_coordinator.private_files import PrivateFolder, private_folder
+from homeport.job_coordinator.python_environment import BLAS_VARIABLE
 
 SERVICE = "container"
 """The only service; also the stem of its containers' names."""
@@ -66,7 +67,9 @@ TUNED_YARN_SITE = {
 """Settings of the AM's own yarn-site.xml, beside the cluster's; only the AM reads that file."""
 
 _AM_JAVA_OPTIONS = (
-    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
+    "-Xms32m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
+    # Netty's buffers: by 512 KB, not by 16 MB for each thread that serves.
+    "-Dcom.anaconda.skein.shaded.io.netty.allocator.maxOrder=6 "
     "--add-opens=java.base/java.util=ALL-UNNAMED"  # Skein's web page needs it
 )
 _MIN_AM_HEAP_MB = 96
@@ -151,6 +154,14 @@ def am_java_options(memory_mb: int, environment: Mapping[str, str]) -> str:
     return options
 
 
+def threads_line(cores: int) -> str:
+    """Return the shell's line that gives OpenBLAS the container's cores; a node's value stands.
+
+    By itself it starts a thread for each core of the host, in each process that imports numpy.
+    """
+    return f'export {BLAS_VARIABLE}="${{{BLAS_VARIABLE}:-{cores}}}"'
+
+
 def specification(
     submission: Submission, files: Path, security: object, environment: Mapping[str, str]
 ) -> Skein:
@@ -186,7 +197,10 @@ def specification(
             **travels,
         },
         env={"PYTHONUNBUFFERED": "1"},
-        script=f"exec {submission.python.command} -m homeport.container.launcher.launcher",
+        script=(
+            f"{threads_line(manager.container_cpu_cores)}\n"
+            f"exec {submission.python.command} -m homeport.container.launcher.launcher"
+        ),
         allow_failures=True,
         max_restarts=0,
     )

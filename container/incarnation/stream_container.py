@@ -3,12 +3,12 @@
 import functools
 import gc
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
+from homeport.container.host.late_pandas import without_pandas
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_start import adjunct_feed, head_looks, warn_of_compacted
 from homeport.container.incarnation.changelog_trims import StoreTrim
@@ -31,7 +31,6 @@ from homeport.container.processing.adjunct_feed import AdjunctFeed
 from homeport.container.processing.call_watch import CallWatch, WatchedPipeline, WatchedTask
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.loop_dependencies import LoopDependencies, SideCalls, Task
-from homeport.container.processing.records import use_arrow_once
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import (
     bad_records,
@@ -147,7 +146,7 @@ class StreamContainer(Container):
         """As of ``Container``."""
         context, phase = self._context, self._context.phases.phase
         with phase("prepare"):
-            threading.Thread(target=use_arrow_once, name="arrow", daemon=True).start()
+            without_pandas()
             self._start_spark()
             task_class = task_class_of(self._job.config)
         used = {name: self._job.systems[name] for name in self._job.used_systems}

@@ -136,7 +136,7 @@ class GettingReady:
 
 def _import_all(kind: SpareKind) -> None:
     importlib.import_module("homeport.container.incarnation.stream_container")
-    importlib.import_module("homeport.container.processing.records").use_arrow_once()
+    importlib.import_module("homeport.container.host.late_pandas").without_pandas()
     if kind in {SpareKind.SPARK, SpareKind.WARM}:
         with importlib.import_module("homeport.job_coordinator.user_code").IMPORTING:
             importlib.import_module("pyspark.sql")

@@ -57,12 +57,6 @@ def place_of(row: Row) -> str:
     return f"{row['system']}.{row['stream']} partition {row['partition']} offset {row['offset']}"
 
 
-def use_arrow_once() -> None:
-    """Let Arrow import pandas, which its first array does, and which takes half a CPU second."""
-    columns = {"task": pa.array([""], pa.string())}
-    list(rows_by_task(pa.table(columns), Named("", "")))
-
-
 def rows_by_task(table: pa.Table, pipeline: Named) -> Iterator[tuple[str, pa.Table]]:
     """Yield (task, its rows) of a table that is sorted by task; slices, not copies.
 

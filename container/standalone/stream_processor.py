@@ -48,6 +48,7 @@ from homeport.job_coordinator.http.pinned_tls import url_at
 from homeport.job_coordinator.http.server import JobCoordinatorServer
 from homeport.job_coordinator.model.ids import Host, ProcessorId
 from homeport.job_coordinator.own_folders import NotOwnError, make_own_folder
+from homeport.job_coordinator.python_environment import BLAS_VARIABLE
 from homeport.job_coordinator.standalone.nodes import escaped
 from homeport.job_coordinator.standalone.protocol import EndCause
 from homeport.job_coordinator.standalone.state import Life, ProcessorState, WorkPhase
@@ -342,11 +343,12 @@ def _processor_id(config: Config, given: str | None, *, is_local: bool) -> Proce
 def child_environment(config: Config) -> dict[str, str]:
     """Return this process's environment, with the job's code and Python's path for imports.
 
-    It is without the secrets of ZooKeeper, which no work asks.
+    It is without the secrets of ZooKeeper, which no work asks. OpenBLAS has one thread, unless the
+    variable is set here.
     """
     package = filter(None, [_package(config)])
     paths = dict.fromkeys((*map(str, package), *filter(None, sys.path), str(Path.cwd())))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {BLAS_VARIABLE: "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     hidden = secret_variables(config)
     return {name: value for name, value in environment.items() if name not in hidden}
 

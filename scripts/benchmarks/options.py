@@ -16,6 +16,7 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "restore": {"full": "full"},
     "startup": dict.fromkeys(("task", "pipeline"), "runs"),
+    "footprint": dict.fromkeys(("task", "pipeline", "further", "tasks"), "runs"),
     "adjunct": {"bootstrap": "bootstrap", "join": "join", "swap": "swap"},
     "failover": {**dict.fromkeys(("small", "large", "home"), "rows"), "mixed": "mixed"},
     "rescale": dict.fromkeys(("task", "mixed", "pipeline"), "rows"),
@@ -106,6 +107,12 @@ benchmarks and their sections:
                --runs starts of a new job whose input waits, in all and step by step)
     task       from the call of run-job to the first committed output, without a pipeline
     pipeline   the same with a pipeline in Spark
+  footprint    (each starts a YARN of one node and a Kafka on loopback; memory, threads and CPU of
+               each process of a job that has nothing to do, over a minute)
+    task       one container without a pipeline
+    pipeline   one container with a pipeline in Spark
+    further    four containers without a pipeline
+    tasks      1,000 tasks in one container without a pipeline
   failover     (each starts a YARN of three nodes and a Kafka on loopback; lease 3 s, a pipeline in
                Spark, a state of values of 1 KiB that change all the while; median and range of
                --runs failures, in all and phase by phase)

@@ -22,10 +22,10 @@ from benchmarks.throughput.tasks import SCHEMA, Counts, ParsedCounts, Sent, Sums
 from benchmarks.throughput.work import PARTITIONS
 from homeport import BatchTask, StreamTask
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.late_pandas import without_pandas
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation.stream_container import spare_collections
 from homeport.container.processing.loop_dependencies import Pipeline
-from homeport.container.processing.records import use_arrow_once
 from homeport.container.spark.prepared import PipelineSettings, start_pipeline
 
 _ROCKSDB_MB = 64
@@ -89,7 +89,7 @@ def main() -> None:
     made = task_class(kind, job.config, given) if kind in FUNCTIONS else KINDS[kind]
     with scratch() as folder, with_spark(job, made, folder, stop) as (run, pipeline):
         positions = run.positions()
-        use_arrow_once()  # as a container does before its permit
+        without_pandas()  # as a container does before its permit
         spare_collections()
         spent = Spent(tree_cpu_s)
         run.run(positions, stop, watch.event, pipeline)

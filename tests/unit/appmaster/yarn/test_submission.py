@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -85,10 +86,23 @@ def test_one_service_serves_all_hosts(specify: Specify) -> None:
     assert (service.instances, list(service.nodes), service.relax_locality) == (0, [], False)
     assert (service.allow_failures, service.max_restarts) == (True, 0)
     assert (service.resources.memory, service.resources.vcores) == (700, 2)
-    assert service.script == "exec '/opt/my python' -m homeport.container.launcher.launcher"
+    assert service.script.endswith("exec '/opt/my python' -m homeport.container.launcher.launcher")
     assert str(service.files["__package"].type) == "ARCHIVE"
     assert (spec.name, spec.queue, spec.max_attempts) == ("counts_7", "streams", 4)
     assert spec.master.resources.memory == 800
+
+
+@pytest.mark.parametrize(("given", "threads"), [({}, "2"), ({"OPENBLAS_NUM_THREADS": "7"}, "7")])
+def test_openblas_has_the_cores_of_the_container_unless_the_node_sets_it(
+    specify: Specify, given: dict[str, str], threads: str
+) -> None:
+    """By the shell that YARN starts."""
+    (service,) = specify().services.values()
+    line, program = service.script.splitlines()
+    assert program.startswith("exec ")
+    shell = ["/bin/bash", "-c", f"{line}\nprintenv OPENBLAS_NUM_THREADS"]
+    done = subprocess.run(shell, env=given, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{threads}\n"
 
 
 @pytest.mark.parametrize(("container", "am"), [("", ""), ("state", ""), ("state", "masters")])

@@ -17,7 +17,6 @@ from homeport.container.processing.records import (
     InputMessages,
     UndecodableError,
     pipeline_messages,
-    use_arrow_once,
 )
 from homeport.container.processing.task_instance import Outputs
 from homeport.container.serde.serdes import Serde, SerdeFailedError, SerdesOf, serde
@@ -295,8 +294,3 @@ def test_a_serde_that_has_failed_names_the_record_and_drops_none() -> None:
     messages = _messages(lambda *_: (None, failing), drop=True)
     with pytest.raises(SerdeFailedError, match="partition 3 offset 7: its value: the registry is"):
         list(messages.of(_rows((b"k", b"1"))))
-
-
-def test_what_arrow_puts_off_until_its_first_array_can_be_done_at_a_start() -> None:
-    """It needs no batch."""
-    use_arrow_once()

@@ -77,6 +77,16 @@ def test_a_child_finds_the_code_of_the_job_and_of_its_program(tmp_path: Path) ->
     assert "" not in child_environment(Config({}))["PYTHONPATH"].split(":")
 
 
+def test_openblas_has_one_thread_in_a_child_unless_it_is_set_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By itself it starts one for each core of the host."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert child_environment(Config({}))["OPENBLAS_NUM_THREADS"] == "1"
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "4")
+    assert child_environment(Config({}))["OPENBLAS_NUM_THREADS"] == "4"
+
+
 def test_a_port_that_is_taken_ends_the_start_and_nothing_runs(tmp_path: Path) -> None:
     """In one line that names the key; a folder that was taken is free again."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

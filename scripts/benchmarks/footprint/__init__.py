@@ -1,0 +1,1 @@
+"""What a job takes that has nothing to do."""
