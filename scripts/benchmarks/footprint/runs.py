@@ -49,7 +49,6 @@ _USUAL = (
     "yarn.am.container.memory.mb=1024",
     "task.commit.ms=60000",
 )
-LIMITS_MB: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +154,10 @@ def _has_spare(container: dict[str, object]) -> bool:
 def rows_of(
     found: Mapping[str, Taken], containers: int, limits: Mapping[str, float]
 ) -> Iterator[Row]:
-    """Yield the job in all, one container of it, and each role, the largest first."""
+    """Yield the job in all, one container of it, and each role, the largest first.
+
+    ``limits``: MB of the ``job`` and of a ``container``, and ``cpu``, in % of a core.
+    """
     job = together(found.values())
     own = together(taken for role, taken in found.items() if role in _OF_CONTAINER)
     yield at_most(f"the job: {_about(job)}", job.mb, limits.get("job"), "MB")
@@ -184,17 +186,20 @@ def _make_input(servers: str, partitions: int) -> None:
 
 
 SECTIONS = {
-    "task": ("An idle job of one container without a pipeline", partial(_measured, (), 1, 2, {})),
+    "task": (
+        "An idle job of one container without a pipeline",
+        partial(_measured, (), 1, 2, {"job": 500, "cpu": 6, "container": 200}),
+    ),
     "pipeline": (
         "An idle job of one container with a pipeline",
-        partial(_measured, PIPELINE, 1, 2, {}),
+        partial(_measured, PIPELINE, 1, 2, {"job": 950, "cpu": 8, "container": 660}),
     ),
     "further": (
         "An idle job of four containers without a pipeline",
-        partial(_measured, (), 4, 4, {}),
+        partial(_measured, (), 4, 4, {"job": 900, "cpu": 10, "container": 145}),
     ),
     "tasks": (
         "An idle job of 1,000 tasks in one container without a pipeline",
-        partial(_measured, (), 1, 1000, {}),
+        partial(_measured, (), 1, 1000, {"job": 800, "cpu": 10, "container": 480}),
     ),
 }
