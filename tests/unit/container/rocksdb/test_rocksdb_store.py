@@ -34,6 +34,23 @@ def test_the_position_is_kept_and_hidden(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("count", [10, 5000])
+def test_many_keys_come_in_the_order_in_which_they_were_asked_for(
+    tmp_path: Path, count: int
+) -> None:
+    """Some are missing, some are deleted, and one comes twice."""
+    keys = [b"%d" % (n * 7919 % count) for n in range(count)]
+    entries: dict[bytes, bytes | None] = {key: b"v" + key for key in keys if key[-1:] != b"3"}
+    with closing(RocksDbStore(tmp_path, MEMORY)) as store:
+        store.write(entries, 1)
+        store.write({key: None if key[-1:] == b"5" else entries.get(key) for key in keys}, 2)
+        asked = [*keys, keys[0]]
+        left = {key: value for key, value in entries.items() if key[-1:] != b"5"}
+        assert store.get_all(asked) == [left.get(key) for key in asked]
+        assert list(store.scan()) == sorted(left.items())
+        assert store.position == 2
+
+
 def test_files_after_a_kill_agree_with_their_position(tmp_path: Path) -> None:
     """The files of a store that is not closed hold what was flushed, of one moment."""
     store = RocksDbStore(tmp_path / "live", MEMORY)
