@@ -163,8 +163,8 @@ TASK_BATCH_MAX_BYTES = OwnIntKey(
 )
 TASK_INPUT_NATIVE = OwnBoolKey(
     "task.input.native",
-    "input goes from Kafka's client, and JSON with a schema, into Arrow without a Python object "
-    "per record; false: through Python objects, with the same results and more CPU",
+    "a library in C++ takes records of input and changelogs from Kafka's client, and JSON with a "
+    "schema into Arrow; false: Python does, with the same results and more CPU",
     default=True,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )

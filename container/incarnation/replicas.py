@@ -193,7 +193,9 @@ class Replicas:
                         opened.callback(adjuncts.close)
                         self._followers.append(adjuncts)
             starts = {store.place: next_offset(store) for store in storage.logged}
-            feed = KafkaChangelogFeed(job.transaction_system, starts, pause, storage.clocks)
+            feed = KafkaChangelogFeed(
+                job.transaction_system, starts, pause, storage.clocks, native=job.task.input_native
+            )
             opened.callback(feed.close)
             self._followers.append(ChangelogFollower(storage.logged, feed, storage.clocks))
             self._reading = opened.pop_all()

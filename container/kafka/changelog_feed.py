@@ -5,7 +5,7 @@ One consumer reads all partitions; they are assigned by hand.
 
 from collections.abc import Callable, Mapping
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from homeport.config.errors import UnavailableError
 from homeport.config.settings.sections import SystemConfig
@@ -17,12 +17,13 @@ from homeport.container.kafka.client_properties import (
 )
 from homeport.container.kafka.head_watch import HeadPolls, HeadWatch
 from homeport.container.kafka.log_reader import chunk_of
+from homeport.container.kafka.record_reader import PAIRS, reader_of
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
 from homeport.job_coordinator.kafka.clients import consumer, is_end
 
-_MOST = 1000
+_MOST, _MOST_BYTES = 1000, 4 * 1024 * 1024
 _DELETED = "the changelog was deleted while it was followed; the next start looks for it"
 _GONE = frozenset(
     {
@@ -51,11 +52,16 @@ class KafkaChangelogFeed:
         starts: Mapping[Position, int],
         pause: Callable[[float], None],
         clocks: Callable[[], ClockReading],
+        *,
+        native: bool,
     ) -> None:
         self._system = system
         self._consumer = consumer(system, follow_properties(system))
         know_topics(self._consumer, system, sorted({topic for topic, _ in starts}))
         self._consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
+        places = {place: place for place in starts}
+        self._reader = reader_of(self._consumer, places, PAIRS, native=native)
+        self._reader.assigned(places)
         self._watch = HeadWatch(system, list(starts), pause, clocks, _DELETED)
 
     def poll(self, seconds: float) -> dict[Position, Chunk]:
@@ -64,22 +70,21 @@ class KafkaChangelogFeed:
         Raises:
             PartitionError: a partition cannot be read any more.
         """
-        batch = self._consumer.consume(1, seconds)
-        batch += self._consumer.consume(_MOST - 1, 0) if batch else []
-        records: dict[Position, list[Message]] = {}
-        passed: dict[Position, int] = {}
-        for message in batch:
-            place = (message.topic() or "", message.partition() or 0)
-            error = message.error()
-            if error is None:
-                records.setdefault(place, []).append(message)
-                passed[place] = message.offset() or 0
-            elif is_end(error):
-                # Markers of transactions take offsets: only this shows that they are passed.
-                passed[place] = (message.offset() or 0) - 1
+        taken = self._reader.take(_MOST, _MOST_BYTES, seconds)
+        # Markers of transactions take offsets: only the ends show that they are passed.
+        passed = {run.place: run.last for run in taken.runs}
+        for place, offset, error in taken.faults:
+            if place is None or not is_end(error):
+                self._require_passing(place, error)
             else:
-                self._require_passing(message, error)
-        return {place: chunk_of(records.get(place, ()), at) for place, at in passed.items()}
+                passed[place] = max(passed.get(place, -1), offset - 1)
+        chunks = {place: Chunk({}, 0, at) for place, at in passed.items()}
+        end = 0
+        for run in taken.runs:
+            begin, end = end, end + run.rows
+            if taken.rows is not None:
+                chunks[run.place] = chunk_of(taken.rows.part(begin, end), passed[run.place])
+        return chunks
 
     def ask(self) -> bool:
         """Begin a poll of the heads; return False while an earlier poll is under way."""
@@ -92,10 +97,11 @@ class KafkaChangelogFeed:
     def close(self) -> None:
         """End the reading."""
         self._watch.close()
+        self._reader.close()
         self._consumer.close()
 
-    def _require_passing(self, message: Message, error: KafkaError) -> None:
-        what = f"following {message.topic()} partition {message.partition()}"
+    def _require_passing(self, place: Position | None, error: KafkaError) -> None:
+        what = "following {} partition {}".format(*place) if place else "following changelogs"
         if error.code() in _GONE:
             raise PartitionError(f"system {self._system.name!r}: {what}: {_DELETED}")
         if error.code() in _LOST:

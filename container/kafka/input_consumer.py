@@ -14,9 +14,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from homeport.config.settings.input_section import LostInput
 from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.arrow_records import ARROW
 from homeport.container.kafka.batch_tables import Piece, table_of
 from homeport.container.kafka.client_properties import input_properties, know_topics, unread
-from homeport.container.kafka.input_reader import Fault, QueueReader, Reader, Taken, reader_of
+from homeport.container.kafka.record_reader import Fault, QueueReader, Reader, Taken, reader_of
 from homeport.container.progress.input_position import InputPosition, next_position
 from homeport.container.progress.input_schedule import (
     BOOTSTRAP_TIER,
@@ -73,6 +74,7 @@ class MicroBatch:
 
 
 _USUAL = Reading()
+_Taken = Taken[SystemStreamPartition, pa.RecordBatch]
 
 
 class InputConsumer:
@@ -107,15 +109,15 @@ class InputConsumer:
         self._systems = systems
         self._max_bytes = reading.max_bytes
         self._lost = lost
-        self._readers: dict[SystemStreamPartition, list[tuple[TaskName, int]]] = {}
+        self._tasks: dict[SystemStreamPartition, list[tuple[TaskName, int]]] = {}
         for task_name, offsets in sorted(starts.items()):
             for ssp, offset in offsets.items():
-                self._readers.setdefault(ssp, []).append((task_name, offset))
-        self._next = {ssp: min(o for _, o in tasks) for ssp, tasks in self._readers.items()}
+                self._tasks.setdefault(ssp, []).append((task_name, offset))
+        self._next = {ssp: min(o for _, o in tasks) for ssp, tasks in self._tasks.items()}
         self._starts = dict(self._next)
         self._policies = {ssp: systems[ssp.system].input_policy(ssp.stream) for ssp in self._next}
         tiers = {ssp: tier_of(policy) for ssp, policy in self._policies.items()}
-        by_task = {ssp: {task for task, _ in tasks} for ssp, tasks in self._readers.items()}
+        by_task = {ssp: {task for task, _ in tasks} for ssp, tasks in self._tasks.items()}
         self._first_ends = ends or {}
         schedule = InputSchedule(tiers, by_task, stored.partitions)
         self._schedule = schedule.begun(self._next, self._first_ends)
@@ -131,8 +133,8 @@ class InputConsumer:
         self._began_s, self._began_left = time.monotonic(), self._schedule.left(self._next)
         places = sorted({(tier, ssp.system) for ssp, tier in tiers.items()})
         self._clients: dict[tuple[int, str], Consumer] = {}
-        self._takers: dict[tuple[int, str], Reader] = {}
-        rows = partial(_first_row, self._readers)
+        self._readers: dict[tuple[int, str], Reader[SystemStreamPartition, pa.RecordBatch]] = {}
+        rows = partial(_first_row, self._tasks)
         for tier, system in places:
             own = [s for s in self._next if s.system == system and tiers[s] == tier]
             properties = input_properties(systems[system], reading.max_bytes // len(places))
@@ -143,10 +145,11 @@ class InputConsumer:
             know_topics(client, systems[system], sorted({ssp.stream for ssp in own}))
             read = [ssp for ssp in own if ssp not in self._waiting]
             # In the order of the rows of a batch, which then need not be sorted.
-            taker = reader_of(client, system, sorted(own, key=rows), native=reading.is_native)
+            names = {(ssp.stream, ssp.partition): ssp for ssp in sorted(own, key=rows)}
+            reader = reader_of(client, names, ARROW, native=reading.is_native)
             client.assign([self._place(ssp) for ssp in read])
-            taker.assigned(read)
-            self._clients[tier, system], self._takers[tier, system] = client, taker
+            reader.assigned(read)
+            self._clients[tier, system], self._readers[tier, system] = client, reader
 
     def _place(self, ssp: SystemStreamPartition) -> TopicPartition:
         return TopicPartition(ssp.stream, ssp.partition, self._next[ssp])
@@ -191,7 +194,7 @@ class InputConsumer:
             StoreError: the same, and the stream's store cannot go on; or a store has no version.
             UnavailableError: Kafka is away for longer than the library waits.
         """
-        found: list[Taken] = []
+        found: list[_Taken] = []
         self.begin_released()
         # In turns: a store may bootstrap for hours, and its records are always at hand.
         is_filling = self._schedule.is_bootstrapping or bool(self._waiting)
@@ -201,7 +204,7 @@ class InputConsumer:
             found = self._take(served, max_rows, 0)
         if not found:
             found = self._take(served, max_rows, timeout_s / max(1, len(served)))
-        lasts = {run.ssp: run.last for taken in found for run in taken.runs}
+        lasts = {run.place: run.last for taken in found for run in taken.runs}
         self._had_bootstrap = any(self._schedule.tiers[s] == BOOTSTRAP_TIER for s in lasts)
         if self._schedule.is_bootstrapping:
             self._pass_bootstrap(lasts)
@@ -212,18 +215,18 @@ class InputConsumer:
 
     def _take(
         self, places: Sequence[tuple[int, str]], max_rows: int, patience_s: float
-    ) -> list[Taken]:
+    ) -> list[_Taken]:
         """Return the records of the first tier that has some."""
-        found: list[Taken] = []
+        found: list[_Taken] = []
         served = None
         for place in places:
             if found and place[0] != served:
                 break
             served = place[0]
             patience = 0 if found else patience_s
-            taken = self._takers[place].take(max_rows, self._max_bytes, patience)
+            taken = self._readers[place].take(max_rows, self._max_bytes, patience)
             for fault in taken.faults:
-                self._passed_over(place[0], fault)
+                self._passed_over(place, fault)
             if taken.runs:
                 found.append(taken)
         return found
@@ -231,7 +234,7 @@ class InputConsumer:
     @property
     def is_native(self) -> bool:
         """Return whether records go into Arrow without Python objects."""
-        return all(isinstance(taker, QueueReader) for taker in self._takers.values())
+        return all(isinstance(reader, QueueReader) for reader in self._readers.values())
 
     @property
     def following(self) -> Mapping[SystemStreamPartition, int]:
@@ -321,10 +324,10 @@ class InputConsumer:
     def close(self) -> None:
         """End the reading."""
         for place, client in self._clients.items():
-            self._takers[place].close()
+            self._readers[place].close()
             self._release(client)
         self._clients.clear()
-        self._takers.clear()
+        self._readers.clear()
 
     def _pass_bootstrap(self, lasts: Mapping[SystemStreamPartition, int]) -> None:
         """Update the schedule by the last offsets read; log when the other inputs begin."""
@@ -359,16 +362,16 @@ class InputConsumer:
             self._said_s = now_s
         return is_due
 
-    def _passed_over(self, tier: int, fault: Fault) -> None:
+    def _passed_over(self, at: tuple[int, str], fault: Fault[SystemStreamPartition]) -> None:
         ssp, offset, error = fault
-        if is_end(error):
+        if ssp is not None and is_end(error):
             # Records before it are in an earlier batch, or in this one.
             self._next[ssp] = max(self._next[ssp], offset)
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's name
-            self._go_on_elsewhere(tier, ssp, offset)
+        elif ssp is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - librdkafka's name
+            self._go_on_elsewhere(at[0], ssp, offset)
         elif not is_transient(error):
-            what = f"reading the input {ssp.stream} partition {ssp.partition} at offset {offset}"
-            raise unread(self._systems[ssp.system], what, error)
+            name = f"the input {ssp.stream} partition {ssp.partition}" if ssp else "input"
+            raise unread(self._systems[at[1]], f"reading {name} at offset {offset}", error)
 
     def _go_on_elsewhere(self, tier: int, ssp: SystemStreamPartition, asked: int) -> None:
         """Continue at the offset of the stream's policy: the next offset does not exist."""
@@ -391,18 +394,18 @@ class InputConsumer:
     def _begin_at(self, ssp: SystemStreamPartition) -> None:
         """Read the partition, which its client has not been assigned, from the next offset on."""
         self._client(ssp).incremental_assign([self._place(ssp)])
-        self._takers[self._schedule.tiers[ssp], ssp.system].assigned([ssp])
+        self._readers[self._schedule.tiers[ssp], ssp.system].assigned([ssp])
 
-    def _batch(self, found: Sequence[Taken]) -> MicroBatch | None:
+    def _batch(self, found: Sequence[_Taken]) -> MicroBatch | None:
         pieces: list[Piece] = []
         first: dict[TaskName, dict[SystemStreamPartition, int]] = {}
         processed: dict[TaskName, dict[SystemStreamPartition, int]] = {}
         for records, runs, _ in found:
             row = 0
             for run in runs:
-                ssp = run.ssp
+                ssp = run.place
                 self._next[ssp] = max(self._next[ssp], run.last + 1)
-                for task_name, start in self._readers[ssp]:
+                for task_name, start in self._tasks[ssp]:
                     if run.last < start:
                         continue
                     piece = Piece(task_name, ssp, records, row, run.rows, run.size_bytes)

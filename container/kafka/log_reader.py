@@ -11,18 +11,10 @@ import bisect
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Protocol, TypeVar
 
-from confluent_kafka import (
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from homeport.config.errors import UnavailableError
@@ -37,8 +29,8 @@ from homeport.container.kafka.client_properties import (
     restore_properties,
     unread,
 )
-from homeport.container.native.library import NoLibraryError
-from homeport.container.native.record_queue import FOR_CALLBACKS, Polled, RecordQueue
+from homeport.container.kafka.record_reader import PAIRS, Fault, Reader, Rows, pairs_of, reader_of
+from homeport.container.native.record_queue import Pairs
 from homeport.container.progress.restore import ChangelogTopic, OffsetRange
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.job_coordinator.kafka.clients import admin, consumer, error_of, is_end, unavailable
@@ -68,12 +60,8 @@ _LOOK_S = 5.0
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 
-_Offsets = dict[tuple[str, int], int]
-Pairs = tuple[list[bytes | None], list[bytes | None], int]
-"""Keys and values of records in their order, with the offset of the last one."""
-_Part = tuple[list[Message], Polled | None]
-_Found = TypeVar("_Found")
-_Records_co = TypeVar("_Records_co", bound=Sized, covariant=True)
+_Place = tuple[str, int]
+_Offsets = dict[_Place, int]
 
 
 class LogReader:
@@ -252,52 +240,56 @@ class LogReader:
             HangingTransactionError: it waits for longer than a transaction of the job can be open.
             UnavailableError: Kafka sent nothing for a minute while the head was not reached.
         """
-        return self._scan(spans, _Messages(self._consumer, self._sorted_out))
+        reader = Reader(self._consumer, {place: place for place in spans}, list)
+        return self._scan(spans, reader, _messages_below)
 
-    def read_pairs(self, topic: str, partition: int, start: int, head: int) -> Iterator[Pairs]:
-        """Yield the committed records of [start, head), without Python objects where that can be.
+    def read_pairs(
+        self, topic: str, partition: int, start: int, head: int, *, native: bool = True
+    ) -> Iterator[Pairs]:
+        """Yield the committed records of [start, head), ``native`` where that can be.
 
         This reader must read nothing else, by any method. Errors as of ``read_all``.
         """
-        try:
-            queue = RecordQueue(self._consumer, [(topic, partition)])
-        except NoLibraryError:
-            yield from map(pairs_of, self.read(topic, partition, start, head))
-            return
-
-        def require_passing(error: KafkaError) -> None:
-            if not is_transient(error):
-                raise unread(self._system, f"reading {topic} partition {partition}", error)
-
-        native = _Natively(self._consumer, queue, self._sorted_out, require_passing)
-        with contextlib.closing(queue):
-            for _, found in self._scan({(topic, partition): (start, head)}, native):
-                yield from found
+        place = topic, partition
+        reader = reader_of(self._consumer, {place: place}, PAIRS, native=native)
+        with contextlib.closing(reader):
+            for _, pairs in self._scan({place: (start, head)}, reader, _pairs_below):
+                yield pairs
 
     def _scan(
-        self, spans: Mapping[tuple[str, int], tuple[int, int]], source: _Source[_Found, _Records_co]
-    ) -> Iterator[tuple[tuple[str, int], _Records_co]]:
-        """Yield the records of ``spans`` that ``source`` takes from the consumer."""
+        self,
+        spans: Mapping[_Place, tuple[int, int]],
+        reader: Reader[_Place, Rows],
+        below: Callable[[int, Rows, int, int], Rows],
+    ) -> Iterator[tuple[_Place, Rows]]:
+        """Yield the records of ``spans``.
+
+        ``below``: returns rows from a first one to an end, but none from the head on.
+        """
         left = {place: head for place, (start, head) in spans.items() if start < head}
         if not left:
             return
         know_topics(self._consumer, self._system, sorted({topic for topic, _ in left}))
         self._consumer.assign([TopicPartition(*place, spans[place][0]) for place in left])
-        source.assigned()
+        reader.assigned(left)
         heard = said = looked = time.monotonic()
         unstable = {p: _OpenTransaction(self._system, *p, head) for p, head in left.items()}
         try:
             while left:
                 self._may_go_on(0)
-                found = source.take(left)
+                taken = reader.take(_CHUNK, _CHUNK_BYTES, _POLL_S)
                 now = time.monotonic()
-                for place, part in found:
-                    records, reached = source.sorted_out(part, left[place])
-                    if len(records):
+                over = {fault.place for fault in taken.faults if self._is_over(fault, left)}
+                begin = end = 0
+                for place, count, _, first, last in taken.runs:
+                    begin, end = end, end + count
+                    # Records after the head belong to a later reader.
+                    if taken.rows is not None and first < left.get(place, 0):
                         heard = now
-                        yield place, records
-                    if reached:
-                        del left[place]
+                        yield place, below(left[place], taken.rows, begin, end)
+                    if last + 1 >= left.get(place, 0):
+                        over.add(place)
+                left = {place: head for place, head in left.items() if place not in over}
                 if now - max(heard, looked) > _LOOK_S:
                     self._look(left, unstable)
                     looked = time.monotonic()
@@ -339,123 +331,15 @@ class LogReader:
             _LOG.info("%s: waiting for it", error)
             return None
 
-    def _sorted_out(self, batch: list[Message], head: int) -> tuple[list[Message], bool]:
-        """Return the records below ``head``, and whether it is reached."""
-        # Nearly every batch takes this way, which has no step of Python for each record.
-        last = batch[-1].offset() if batch else None
-        if last is not None and last < head and not any([m.error() for m in batch]):  # noqa: C419 - a list is faster than a generator
-            return batch, last + 1 >= head
-        records: list[Message] = []
-        reached = False
-        for message in batch:
-            error = message.error()
-            if error is None:
-                # Records after the head belong to a later reader.
-                offset = message.offset() or 0
-                if offset < head:
-                    records.append(message)
-                reached = reached or offset + 1 >= head
-            elif is_end(error):
-                reached = reached or (message.offset() or 0) >= head
-            elif not is_transient(error):
-                what = f"reading {message.topic()} partition {message.partition()}"
-                raise unread(self._system, what, error)
-        return records, reached
-
-
-class _Source(Protocol[_Found, _Records_co]):
-    """Takes what the consumer of a reader has been assigned."""
-
-    def assigned(self) -> None:
-        """Note that the consumer has just been assigned its partitions."""
-
-    def take(self, places: Collection[tuple[str, int]]) -> Iterable[tuple[tuple[str, int], _Found]]:
-        """Return what has come from each of ``places``, after a short wait."""
-
-    def sorted_out(self, found: _Found, head: int) -> tuple[_Records_co, bool]:
-        """Return the records below ``head``, and whether it is reached."""
-
-
-class _Messages:
-    """As messages of confluent-kafka."""
-
-    def __init__(
-        self,
-        client: Consumer,
-        sorted_out: Callable[[list[Message], int], tuple[list[Message], bool]],
-    ) -> None:
-        self._client = client
-        self.sorted_out = sorted_out
-
-    def assigned(self) -> None:
-        """See ``_Source``."""
-
-    def take(
-        self, places: Collection[tuple[str, int]]
-    ) -> Iterable[tuple[tuple[str, int], list[Message]]]:
-        """See ``_Source``."""
-        # In two steps: consume waits until it has the number of records it was given.
-        batch = self._client.consume(1, _POLL_S)
-        batch += self._client.consume(_CHUNK - 1, 0) if batch else []
-        return _by_place(batch, places)
-
-
-class _Natively:
-    """As keys, values and offsets, from one partition; what the consumer's own queue has is first.
-
-    The consumer's calls serve its callbacks.
-    """
-
-    def __init__(
-        self,
-        client: Consumer,
-        queue: RecordQueue,
-        sorted_out: Callable[[list[Message], int], tuple[list[Message], bool]],
-        require_passing: Callable[[KafkaError], None],
-    ) -> None:
-        self._client = client
-        self._queue = queue
-        self._others = sorted_out
-        self._require_passing = require_passing
-
-    def assigned(self) -> None:
-        """See ``_Source``."""
-        self._queue.forward(0)
-
-    def take(self, places: Collection[tuple[str, int]]) -> Iterable[tuple[tuple[str, int], _Part]]:
-        """See ``_Source``."""
-        (place,) = places
-        messages = self._client.consume(_CHUNK, 0)
-        if messages:
-            self.assigned()
-            return [(place, (messages, None))]
-        return [(place, ([], self._queue.take(_CHUNK, _CHUNK_BYTES, _POLL_S)))]
-
-    def sorted_out(self, found: _Part, head: int) -> tuple[list[Pairs], bool]:
-        """See ``_Source``."""
-        messages, polled = found
-        if polled is None:
-            records, reached = self._others(messages, head)
-            return [pairs_of(records)] if records else [], reached
-        reached, pairs = False, []
-        if polled.rows:
-            keys, values, offsets = self._queue.take_pairs()
-            # Records after the head belong to a later reader.
-            count = bisect.bisect_left(offsets, head)
-            reached = offsets[-1] + 1 >= head
-            if count:
-                pairs = [(keys[:count], values[:count], offsets[count - 1])]
-        for fault in polled.faults:
-            if fault.code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public constant
-                reached = reached or fault.offset >= head
-            elif fault.code not in FOR_CALLBACKS:
-                self._require_passing(KafkaError(fault.code, fault.text))
-        return pairs, reached
-
-
-def pairs_of(messages: Sequence[Message]) -> Pairs:
-    """Return keys, values and the last offset of ``messages``, one at least."""
-    return [m.key() for m in messages], [m.value() for m in messages], messages[-1].offset() or 0
+    def _is_over(self, fault: Fault[_Place], left: Mapping[_Place, int]) -> bool:
+        """Return whether ``fault`` is the end of a partition, at the head or behind it."""
+        if is_end(fault.error):
+            head = None if fault.place is None else left.get(fault.place)
+            return head is not None and fault.offset >= head
+        if not is_transient(fault.error):
+            what = "reading {} partition {}".format(*fault.place) if fault.place else "reading"
+            raise unread(self._system, what, fault.error)
+        return False
 
 
 @contextlib.contextmanager
@@ -497,18 +381,15 @@ def topic_ids(
     return found
 
 
-def _by_place(
-    batch: list[Message], places: Collection[tuple[str, int]]
-) -> Iterable[tuple[tuple[str, int], list[Message]]]:
-    """Return the messages of each of ``places``, in their order."""
-    if len(places) == 1:
-        return [(next(iter(places)), batch)]  # without a step of Python for each record
-    found: dict[tuple[str, int], list[Message]] = {}
-    for message in batch:
-        place = message.topic() or "", message.partition() or 0
-        if place in places:
-            found.setdefault(place, []).append(message)
-    return found.items()
+def _messages_below(head: int, messages: list[Message], first: int, end: int) -> list[Message]:
+    found = messages[first:end]
+    if (found[-1].offset() or 0) < head:
+        return found
+    return [message for message in found if (message.offset() or 0) < head]
+
+
+def _pairs_below(head: int, pairs: Pairs, first: int, end: int) -> Pairs:
+    return pairs.part(first, bisect.bisect_left(pairs.offsets, head, first, end))
 
 
 class _OpenTransaction:
@@ -581,16 +462,17 @@ class KafkaChangelogReader:
             own = {(s.stream, p): span for (s, p), span in spans.items() if s.system == system}
             for (topic, partition), records in reader.read_all(own):
                 place = SystemStream(system, topic), partition
-                yield place, chunk_of(records, records[-1].offset() or 0)
+                yield place, chunk_of(pairs_of(records), records[-1].offset() or 0)
 
     def read(self, stream: SystemStream, partition: int, start: int, head: int) -> Iterator[Chunk]:
         """Yield the committed records of [start, head), the last value of each key per chunk."""
         reader = self._readers[stream.system]
         for records in reader.read(stream.stream, partition, start, head):
-            yield chunk_of(records, records[-1].offset() or 0)
+            yield chunk_of(pairs_of(records), records[-1].offset() or 0)
 
 
-def chunk_of(records: Sequence[Message], last_offset: int) -> Chunk:
-    """Return the last value of each key in ``records``, behind which ``last_offset`` may lie."""
-    entries = {key: record.value() for record in records if (key := record.key()) is not None}
-    return Chunk(entries, len(records), last_offset)
+def chunk_of(pairs: Pairs, last_offset: int) -> Chunk:
+    """Return the last value of each key in ``pairs``, behind which ``last_offset`` may lie."""
+    columns = zip(pairs.keys, pairs.values, strict=True)
+    entries = {key: value for key, value in columns if key is not None}
+    return Chunk(entries, len(pairs.keys), last_offset)

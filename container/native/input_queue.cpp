@@ -1,7 +1,9 @@
-// Takes the records of a consumer of librdkafka into buffers of Arrow, in one call per batch.
+// Takes the records of a consumer of librdkafka into buffers of Arrow, or into objects of Python, in
+// two calls per batch.
 //
-// Nothing is linked: record_queue.py passes the functions of the librdkafka that confluent-kafka has
-// loaded. Their types here are parts of its public C ABI. Only one thread at a time uses a queue.
+// Nothing is linked: record_queue.py passes the functions of Python, and of the librdkafka that
+// confluent-kafka has loaded. Their types here are parts of their stable C ABIs. Only one thread at a
+// time uses a queue.
 
 #include <sys/types.h>
 
@@ -70,6 +72,15 @@ struct Librdkafka {
 
 Librdkafka kafka;
 
+// In the order of PYTHON in record_queue.py.
+struct Python {
+  void* (*bytes)(const char* data, ssize_t size);
+  void* (*number)(long long value);
+  int (*set_item)(void* list, ssize_t index, void* item);
+};
+
+Python python;
+
 // A run of rows of one partition; `bytes` of its values. record_queue.py reads it.
 struct Run {
   int32_t place;
@@ -113,10 +124,12 @@ struct Place {
 // A limit for the keys and for the headers of a batch: Arrow counts their bytes in 32 bits.
 constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max() / 2;
 
-// A record, and the event of librdkafka that holds it.
+// A record, the event of librdkafka that holds it, and its headers among those of the batch.
 struct Record {
   void* event;
   const Message* message;
+  size_t first_header;
+  int32_t headers;
 };
 
 struct Header {
@@ -137,6 +150,8 @@ struct Queue {
   std::vector<Fault> faults;
   std::vector<Unnamed> unnamed;
   std::deque<std::string> texts;
+  std::vector<Header> headers;
+  int64_t name_bytes, header_bytes;
 };
 
 // As Python decodes: no surrogates, nothing overlong, nothing past U+10FFFF.
@@ -167,61 +182,6 @@ bool is_utf8(const char* text) {
   return true;
 }
 
-// The headers of a batch: how many each row has, or -1 where it has none.
-struct Headers {
-  std::vector<Header> all;
-  std::vector<int32_t> counts;
-  int64_t names = 0, values = 0, rows = 0;
-
-  // Return how many of the record's headers are left out.
-  int32_t add(const Message* message, int32_t* found) {
-    void* own = nullptr;
-    if (kafka.message_headers(message, &own) != 0) {
-      counts.push_back(-1);
-      return 0;
-    }
-    int32_t count = 0;
-    Header header{};
-    for (*found = 0; kafka.header_get_all(own, size_t(*found), &header.name, &header.value,
-                                          &header.size) == 0;
-         ++*found) {
-      if (!is_utf8(header.name)) continue;
-      header.name_size = std::strlen(header.name);
-      if (header.value == nullptr) header.size = 0;
-      names += int64_t(header.name_size);
-      values += int64_t(header.size);
-      all.push_back(header);
-      ++count;
-    }
-    counts.push_back(count > 0 ? count : -1);
-    rows += count > 0 ? 1 : 0;
-    return *found - count;
-  }
-
-  ArrowArray* take() {
-    const size_t count = counts.size();
-    Values keys(all.size(), size_t(names)), contents(all.size(), size_t(values));
-    Memory offsets(sizeof(int32_t) * (count + 1)), valid((count + 7) / 8);
-    for (const Header& header : all) {
-      keys.add(header.name, header.name_size);
-      contents.add(header.value, header.size);
-    }
-    std::memset(valid.as<char>(), 0, (count + 7) / 8);
-    int32_t end = offsets.as<int32_t>()[0] = 0;
-    for (size_t row = 0; row < count; ++row) {
-      if (counts[row] >= 0) {
-        end += counts[row];
-        valid.as<uint8_t>()[row / 8] |= uint8_t(1U << (row % 8));
-      }
-      offsets.as<int32_t>()[row + 1] = end;
-    }
-    ArrowArray *entries = new_array(), *maps = new_array();
-    fill(entries, int64_t(all.size()), 0, {nullptr}, {keys.take(), contents.take()});
-    fill(maps, int64_t(count), int64_t(count) - rows, {valid.take(), offsets.take()}, {entries});
-    return maps;
-  }
-};
-
 int64_t bytes_of(const Record& record) { return int64_t(record.message->len); }
 
 int32_t place_of(const Queue* queue, const char* topic, int32_t partition) {
@@ -243,16 +203,32 @@ void note_fault(Queue* queue, void* event) {
   kafka.topic_partition_destroy(at);
 }
 
-// Return how many bytes of a record are in none of the values.
-int64_t bytes_beside(const Message* message) {
-  auto bytes = int64_t(message->key_len);
-  void* headers = nullptr;
-  if (kafka.message_headers(message, &headers) != 0) return bytes;
+// Note the headers of a record whose names are text, and how many of them are left out.
+void note_headers(Queue* queue, Record& record) {
+  void* own = nullptr;
+  record.first_header = queue->headers.size();
+  if (kafka.message_headers(record.message, &own) != 0) return;
   Header header{};
-  for (size_t i = 0; kafka.header_get_all(headers, i, &header.name, &header.value,
-                                          &header.size) == 0; ++i)
-    bytes += int64_t(std::strlen(header.name) + header.size);
-  return bytes;
+  int32_t all = 0;
+  for (; kafka.header_get_all(own, size_t(all), &header.name, &header.value, &header.size) == 0;
+       ++all) {
+    if (!is_utf8(header.name)) continue;
+    header.name_size = std::strlen(header.name);
+    if (header.value == nullptr) header.size = 0;
+    queue->name_bytes += int64_t(header.name_size);
+    queue->header_bytes += int64_t(header.size);
+    queue->headers.push_back(header);
+    ++record.headers;
+  }
+  if (record.headers == all) return;
+  const Message* message = record.message;
+  const int32_t place = place_of(queue, kafka.topic_name(message->topic), message->partition);
+  queue->unnamed.push_back({place, all - record.headers, all, message->offset});
+}
+
+void destroy(std::vector<Record>& records) {
+  for (const Record& record : records) kafka.event_destroy(record.event);
+  records.clear();
 }
 
 // Add to `batch` what has arrived: `max_rows` at most, and none after `max_bytes` are reached.
@@ -261,14 +237,18 @@ int64_t bytes_beside(const Message* message) {
 // where confluent-kafka has not called them itself.
 void take_arrived(Queue* queue, size_t max_rows, int64_t max_bytes, int timeout_ms) {
   std::vector<Record>& batch = queue->batch;
-  batch.clear();
+  destroy(batch);
   queue->faults.clear();
   queue->texts.clear();
-  int64_t bytes = 0, beside = 0;
-  while (batch.size() < max_rows && bytes < max_bytes && beside < kMostBytes) {
+  queue->unnamed.clear();
+  queue->headers.clear();
+  queue->name_bytes = queue->header_bytes = 0;
+  int64_t bytes = 0, key_bytes = 0;
+  while (batch.size() < max_rows && bytes < max_bytes &&
+         key_bytes + queue->name_bytes + queue->header_bytes < kMostBytes) {
     // The end of a partition is news, too: what waits for it must not wait for a record.
     const bool is_first = batch.empty() && queue->faults.empty();
-    Record record{kafka.queue_poll(queue->own, is_first ? timeout_ms : 0), nullptr};
+    Record record{kafka.queue_poll(queue->own, is_first ? timeout_ms : 0), nullptr, 0, 0};
     if (record.event == nullptr) break;
     const int type = kafka.event_type(record.event);
     if (type == kFetch) record.message = kafka.event_message_next(record.event);
@@ -278,7 +258,8 @@ void take_arrived(Queue* queue, size_t max_rows, int64_t max_bytes, int timeout_
       continue;
     }
     bytes += bytes_of(record);
-    beside += bytes_beside(record.message);
+    key_bytes += int64_t(record.message->key_len);
+    note_headers(queue, record);
     batch.push_back(record);
   }
 }
@@ -314,28 +295,39 @@ void sort_batch(Queue* queue) {
   }
 }
 
-void destroy(std::vector<Record>& records) {
-  for (const Record& record : records) kafka.event_destroy(record.event);
-  records.clear();
-}
-
-// Return the place of a row.
-int32_t place_of_row(const Queue* queue, size_t row) {
-  size_t end = 0;
-  for (const Run& run : queue->runs) {
-    end += size_t(run.rows);
-    if (row < end) return run.place;
+ArrowArray* headers_to_arrow(const Queue* queue) {
+  const std::vector<Record>& batch = queue->batch;
+  const size_t count = batch.size(), all = queue->headers.size();
+  Values names(all, size_t(queue->name_bytes)), values(all, size_t(queue->header_bytes));
+  Memory offsets(sizeof(int32_t) * (count + 1)), valid((count + 7) / 8);
+  std::memset(valid.as<char>(), 0, (count + 7) / 8);
+  int32_t end = offsets.as<int32_t>()[0] = 0;
+  int64_t nulls = 0;
+  for (size_t row = 0; row < count; ++row) {
+    const Record& record = batch[row];
+    for (int32_t i = 0; i < record.headers; ++i) {
+      const Header& header = queue->headers[record.first_header + size_t(i)];
+      names.add(header.name, header.name_size);
+      values.add(header.value, header.size);
+    }
+    end += record.headers;
+    if (record.headers > 0)
+      valid.as<uint8_t>()[row / 8] |= uint8_t(1U << (row % 8));
+    else
+      ++nulls;
+    offsets.as<int32_t>()[row + 1] = end;
   }
-  return -1;
+  ArrowArray *entries = new_array(), *maps = new_array();
+  fill(entries, int64_t(all), 0, {nullptr}, {names.take(), values.take()});
+  fill(maps, int64_t(count), nulls, {valid.take(), offsets.take()}, {entries});
+  return maps;
 }
 
 // Fill `out` with the columns key, value, offset, timestamp, and headers where a row has some.
-void to_arrow(Queue* queue, ArrowArray* out, Found* found) {
+void to_arrow(const Queue* queue, ArrowArray* out) {
   const std::vector<Record>& batch = queue->batch;
   const size_t count = batch.size();
-  queue->unnamed.clear();
   size_t key_bytes = 0, value_bytes = 0;
-  Headers headers;
   for (const Record& record : batch) {
     const Message* message = record.message;
     key_bytes += message->key == nullptr ? 0 : message->key_len;
@@ -350,13 +342,8 @@ void to_arrow(Queue* queue, ArrowArray* out, Found* found) {
     values.add(message->payload, message->len);
     offsets.as<int64_t>()[row] = message->offset;
     times.as<int64_t>()[row] = kafka.message_timestamp(message, &kind);
-    int32_t all = 0;
-    const int32_t left_out = headers.add(message, &all);
-    if (left_out > 0)
-      queue->unnamed.push_back({place_of_row(queue, row), left_out, all, message->offset});
   }
-  found->has_headers = headers.rows > 0 ? 1 : 0;
-  ArrowArray* maps = headers.rows > 0 ? headers.take() : nullptr;
+  ArrowArray* maps = queue->headers.empty() ? nullptr : headers_to_arrow(queue);
   const auto n = int64_t(count);
   ArrowArray *key = keys.take(), *value = values.take();
   ArrowArray *offset = take_numbers(offsets, n), *time = take_numbers(times, n);
@@ -366,13 +353,26 @@ void to_arrow(Queue* queue, ArrowArray* out, Found* found) {
     fill(out, n, 0, {nullptr}, {key, value, offset, time, maps});
 }
 
+// Put an object of Python into a row of a list, which takes it. False: out of memory.
+bool put(void* list, size_t row, void* made) {
+  return made != nullptr && python.set_item(list, ssize_t(row), made) == 0;
+}
+
+bool put_bytes(void* list, size_t row, const void* data, size_t size) {
+  return data == nullptr ||
+         put(list, row, python.bytes(static_cast<const char*>(data), ssize_t(size)));
+}
+
 }  // namespace
 
 #pragma GCC visibility push(default)
 
 extern "C" {
 
-void homeport_load(const Librdkafka* functions) { kafka = *functions; }
+void homeport_load(const Librdkafka* of_kafka, const Python* of_python) {
+  kafka = *of_kafka;
+  python = *of_python;
+}
 
 // Return what confluent-kafka has set as the opaque of `client`: the object that holds it.
 void* homeport_opaque(void* client) { return kafka.opaque(client); }
@@ -412,28 +412,48 @@ void homeport_forward(void* handle, int32_t index) {
   kafka.queue_destroy(from);
 }
 
-// Take a batch: its rows into `out` if there are some, all else into `found`. 0: out of memory;
-// the queue can only be closed then.
+// Take a batch: `found` has all but its rows, which one of the next two functions takes. 0: out of
+// memory; the queue can only be closed then.
 int homeport_poll(void* handle, int64_t max_rows, int64_t max_bytes, int32_t timeout_ms,
-                  ArrowArray* out, Found* found) {
+                  Found* found) {
   auto* queue = static_cast<Queue*>(handle);
-  *found = {};
   try {
     take_arrived(queue, size_t(max_rows), max_bytes, timeout_ms);
     sort_batch(queue);
-    if (!queue->batch.empty()) to_arrow(queue, out, found);
   } catch (const std::bad_alloc&) {
     return 0;
   }
-  found->rows = int64_t(queue->batch.size());
-  found->n_runs = int64_t(queue->runs.size());
-  found->n_faults = int64_t(queue->faults.size());
-  found->n_unnamed = queue->batch.empty() ? 0 : int64_t(queue->unnamed.size());
-  found->runs = queue->runs.data();
-  found->faults = queue->faults.data();
-  found->unnamed = queue->unnamed.data();
+  *found = {int64_t(queue->batch.size()),   int64_t(queue->runs.size()),
+            int64_t(queue->faults.size()),  int64_t(queue->unnamed.size()),
+            queue->headers.empty() ? 0 : 1, queue->runs.data(),
+            queue->faults.data(),           queue->unnamed.data()};
+  return 1;
+}
+
+// Move the rows into `out`. 0: as above.
+int homeport_take_arrow(void* handle, ArrowArray* out) {
+  auto* queue = static_cast<Queue*>(handle);
+  try {
+    to_arrow(queue, out);
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
   destroy(queue->batch);
   return 1;
+}
+
+// Move keys, values and offsets into lists of Python, which have None in each row. The caller holds
+// Python's lock, and looks for the exception that is set where memory ends.
+void homeport_take_objects(void* handle, void* keys, void* values, void* offsets) {
+  auto* queue = static_cast<Queue*>(handle);
+  for (size_t row = 0; row < queue->batch.size(); ++row) {
+    const Message* message = queue->batch[row].message;
+    if (!put_bytes(keys, row, message->key, message->key_len) ||
+        !put_bytes(values, row, message->payload, message->len) ||
+        !put(offsets, row, python.number(message->offset)))
+      break;
+  }
+  destroy(queue->batch);
 }
 
 void homeport_close(void* handle) {

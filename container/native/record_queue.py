@@ -1,4 +1,4 @@
-"""RecordQueue: the records of a consumer of confluent-kafka in the buffers of a native library.
+"""RecordQueue: takes the records of a consumer of confluent-kafka in a few calls per batch.
 
 The queues of its partitions are forwarded to a queue of this class, by librdkafka's public
 functions. All else stays in the consumer's own queue, whose calls serve its callbacks, and return
@@ -12,7 +12,6 @@ import ctypes
 import functools
 import os
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +40,8 @@ FUNCTIONS = (
     "rd_kafka_topic_name",
 )
 """The functions of librdkafka that the library calls, in the order of its ``Librdkafka``."""
+PYTHON = ("PyBytes_FromStringAndSize", "PyLong_FromLongLong", "PyList_SetItem")
+"""Those of Python's stable ABI, in the order of its ``Python``."""
 
 # Public names of the library, written this way by it.
 FOR_CALLBACKS = frozenset(
@@ -51,24 +52,8 @@ FOR_CALLBACKS = frozenset(
     }
 )
 """Errors that confluent-kafka passes to callbacks alone; the watch over topics finds why."""
-
-
-class _ArrowArray(ctypes.Structure):
-    """``struct ArrowArray`` of Arrow's C data interface."""
-
-
-_ArrowArray._fields_ = (
-    ("length", ctypes.c_int64),
-    ("null_count", ctypes.c_int64),
-    ("offset", ctypes.c_int64),
-    ("n_buffers", ctypes.c_int64),
-    ("n_children", ctypes.c_int64),
-    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
-    ("children", ctypes.POINTER(ctypes.POINTER(_ArrowArray))),
-    ("dictionary", ctypes.c_void_p),
-    ("release", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
-    ("private_data", ctypes.c_void_p),
-)
+_ARROW_ARRAY = 10
+"""So many words has ``struct ArrowArray`` of Arrow's C data interface."""
 
 
 class _Run(ctypes.Structure):
@@ -123,7 +108,7 @@ class QueueRun(NamedTuple):
 
 
 class QueueFault(NamedTuple):
-    """An error or the end of a partition; ``place`` is below 0 for an error of the client."""
+    """An error or the end of a partition; ``place`` is below 0 where the queue does not have it."""
 
     place: int
     code: int
@@ -150,7 +135,18 @@ class Polled(NamedTuple):
     has_headers: bool
 
 
-Values = list[bytes | None]
+class Pairs(NamedTuple):
+    """Keys, values and offsets of records in their order."""
+
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    offsets: list[int]
+
+    def part(self, begin: int, end: int) -> Pairs:
+        """Return the records from ``begin`` to ``end``."""
+        if end - begin == len(self.keys):
+            return self
+        return Pairs(self.keys[begin:end], self.values[begin:end], self.offsets[begin:end])
 
 
 class RecordQueue:
@@ -166,13 +162,14 @@ class RecordQueue:
         handle = _handle_of(self._native, client)
         # Its queue belongs to the client, which must outlive it.
         self._client = client
+        self.places = places
         self._queue: int | None = self._native.homeport_open(handle)
         for topic, partition in places:
             if not self._queue or not self._native.homeport_add(
                 self._queue, topic.encode(), partition
             ):
                 raise MemoryError
-        self._array = _ArrowArray()
+        self._array = (ctypes.c_int64 * _ARROW_ARRAY)()
         self._found = _Found()
 
     def forward(self, place: int) -> None:
@@ -187,18 +184,13 @@ class RecordQueue:
     def take(self, max_rows: int, max_bytes: int, timeout_s: float) -> Polled:
         """Take what has arrived: ``max_rows`` at most, and no more after ``max_bytes``.
 
-        It waits ``timeout_s`` for the first record. Rows must be moved or dropped before the next
-        call.
+        It waits ``timeout_s`` for the first record. Rows that are not moved by then are dropped at
+        the next call.
         """
         found = self._found
         timeout_ms = int(timeout_s * 1000)
         if not self._native.homeport_poll(
-            self._queue,
-            max_rows,
-            max_bytes,
-            timeout_ms,
-            ctypes.byref(self._array),
-            ctypes.byref(found),
+            self._queue, max_rows, max_bytes, timeout_ms, ctypes.byref(found)
         ):
             raise MemoryError
         return Polled(
@@ -212,39 +204,23 @@ class RecordQueue:
             bool(found.has_headers),
         )
 
-    @property
-    def array_address(self) -> int:
+    def take_arrow(self) -> int:
         """Return the address of the rows, by Arrow's C data interface; the reader moves them."""
+        if not self._native.homeport_take_arrow(self._queue, ctypes.byref(self._array)):
+            raise MemoryError
         return ctypes.addressof(self._array)
 
-    def take_pairs(self) -> tuple[Values, Values, list[int]]:
-        """Return keys, values and offsets of the rows taken last, and drop these."""
-        array = self._array
-        keys, values = (_values(array.children[n].contents) for n in (0, 1))
-        offsets = array.children[2].contents
-        numbers = (ctypes.c_int64 * offsets.length).from_address(offsets.buffers[1])[:]
-        array.release(ctypes.addressof(array))
-        return keys, values, numbers
+    def take_pairs(self, rows: int) -> Pairs:
+        """Move the ``rows`` that were polled into objects of Python."""
+        pairs = Pairs([None] * rows, [None] * rows, [0] * rows)
+        self._native.homeport_take_objects(self._queue, *pairs)
+        return pairs
 
     def close(self) -> None:
         """Drop what has not been taken. The client can only be closed, or read by another queue."""
         queue, self._queue = self._queue, None
         if queue:
             self._native.homeport_close(queue)
-
-
-def _values(array: _ArrowArray) -> Values:
-    """Return the values of a column of bytes."""
-    count = array.length
-    ends = (ctypes.c_int32 * (count + 1)).from_address(array.buffers[1])[:]
-    data = ctypes.string_at(array.buffers[2], ends[-1])
-    values: Values = [data[first:last] for first, last in pairwise(ends)]
-    if array.null_count:
-        valid = ctypes.string_at(array.buffers[0], (count + 7) // 8)
-        for row in range(count):
-            if not valid[row // 8] >> row % 8 & 1:
-                values[row] = None
-    return values
 
 
 def fault() -> str | None:
@@ -265,27 +241,33 @@ def _native() -> ctypes.CDLL:
     native = library.load()
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     signatures = {
-        "homeport_load": (None, (pointer,)),
+        "homeport_load": (None, (pointer, pointer)),
         "homeport_opaque": (pointer, (pointer,)),
         "homeport_open": (pointer, (pointer,)),
         "homeport_add": (ctypes.c_int, (pointer, ctypes.c_char_p, ctypes.c_int32)),
         "homeport_forward": (None, (pointer, ctypes.c_int32)),
-        "homeport_poll": (
-            ctypes.c_int,
-            (pointer, number, number, ctypes.c_int32, pointer, pointer),
-        ),
+        "homeport_poll": (ctypes.c_int, (pointer, number, number, ctypes.c_int32, pointer)),
+        "homeport_take_arrow": (ctypes.c_int, (pointer, pointer)),
         "homeport_close": (None, (pointer,)),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(native, name)
         function.restype, function.argtypes = result, arguments
-    client_library = ctypes.CDLL(str(_librdkafka()))
+    # Called with Python's lock, as it makes objects; raises what they raise.
+    take_objects = ctypes.PYFUNCTYPE(None, pointer, *[ctypes.py_object] * len(Pairs._fields))
+    take_objects_of = take_objects(("homeport_take_objects", native))
+    setattr(native, "homeport_take_objects", take_objects_of)  # noqa: B010 - mypy knows no other
     try:
-        found = [ctypes.cast(getattr(client_library, name), pointer).value for name in FUNCTIONS]
+        of_kafka = _addresses(ctypes.CDLL(str(_librdkafka())), FUNCTIONS)
     except AttributeError as error:
         raise NoLibraryError(f"confluent-kafka's librdkafka lacks a function: {error}") from None
-    native.homeport_load(ctypes.byref((pointer * len(found))(*found)))
+    native.homeport_load(of_kafka, _addresses(ctypes.pythonapi, PYTHON))
     return native
+
+
+def _addresses(functions: ctypes.CDLL, names: Sequence[str]) -> ctypes.Array[ctypes.c_void_p]:
+    found = [ctypes.cast(getattr(functions, name), ctypes.c_void_p) for name in names]
+    return (ctypes.c_void_p * len(names))(*found)
 
 
 def _librdkafka() -> Path:

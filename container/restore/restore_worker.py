@@ -25,6 +25,7 @@ from types import FrameType
 from typing import NoReturn
 
 from homeport.config.config import Config
+from homeport.config.declarations import all_keys
 from homeport.config.errors import HomeportError
 from homeport.config.settings.sections import SystemConfig
 from homeport.config.settings.stores_section import StorageConfig
@@ -120,10 +121,11 @@ class RestoreWorker:
 
     def _fill(self, reader: LogReader) -> None:
         brief = self._brief
-        found = reader.read_pairs(brief.topic, brief.partition, brief.start, brief.head)
-        for keys, values, last in found:
-            self._store.write(keys, values, last)
-            self._last = last
+        native = all_keys.TASK_INPUT_NATIVE.read(Config(brief.config))
+        span = brief.topic, brief.partition, brief.start, brief.head
+        for keys, values, offsets in reader.read_pairs(*span, native=native):
+            self._last = offsets[-1]
+            self._store.write(keys, values, self._last)
             self._records += len(keys)
             self._bytes += sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
 

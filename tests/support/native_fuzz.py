@@ -6,6 +6,7 @@ that sanitizers watch.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import random
 import sys
@@ -17,8 +18,11 @@ from mock_cluster import MockCluster, Record, mock_cluster
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch, Reading
+from homeport.container.kafka.log_reader import LogReader
 from homeport.container.native import library
+from homeport.container.progress.clock_reading import ClockReading
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -126,6 +130,41 @@ def compare(cluster: MockCluster, seed: int) -> None:
         found.append(rows_of(source_of(cluster, starts, reading), count, random_))
     for native, python in zip(*found, strict=True):
         assert native == python
+    _compare_changelogs(cluster, topic, sum(r.partition == 0 for r in records))
+
+
+def _compare_changelogs(cluster: MockCluster, topic: str, count: int) -> None:
+    """Assert that a restore and a standby have the same of both paths, to the head and no further.
+
+    ``count``: of the records in the first partition.
+    """
+    restored, followed = [], []
+    for native in (True, False):
+        with contextlib.closing(LogReader(system(cluster), _go_on)) as reader:
+            parts = list(reader.read_pairs(topic, 0, 2, count - 1, native=native))
+        restored.append([row for part in parts for row in zip(*part, strict=True)])
+        starts = {(topic, n): 1 for n in range(PARTITIONS)}
+        feed = KafkaChangelogFeed(system(cluster), starts, _go_on, _clock, native=native)
+        entries: dict[tuple[str, int], dict[bytes, bytes | None]] = {p: {} for p in starts}
+        lasts, deadline = dict.fromkeys(starts, 0), time.monotonic() + DEADLINE_S
+        while lasts[topic, 0] < count - 1:
+            assert time.monotonic() < deadline
+            for place, chunk in feed.poll(0.2).items():
+                entries[place].update(chunk.entries)
+                lasts[place] = max(lasts[place], chunk.last_offset)
+        feed.close()
+        followed.append(entries[topic, 0])
+    assert restored[0] == restored[1]
+    assert [offset for *_, offset in restored[0]] == list(range(2, count - 1))
+    assert followed[0] == followed[1]
+
+
+def _go_on(_seconds: float) -> None:
+    """Let a reader go on."""
+
+
+def _clock() -> ClockReading:
+    return ClockReading(0)
 
 
 def main() -> None:

@@ -29,9 +29,9 @@ from homeport.container.adjunct.user_manager import ManagerFailedError
 from homeport.container.adjunct.versions import Progress, Run
 from homeport.container.container_job import ContainerJob
 from homeport.container.incarnation.adjunct_start import replaying_manager
+from homeport.container.kafka.arrow_records import records_of
 from homeport.container.kafka.batch_tables import Piece, table_of
 from homeport.container.kafka.client_properties import PartitionError
-from homeport.container.kafka.input_reader import records_of
 from homeport.container.kafka.log_reader import LogReader, offset_ranges, topic_ids
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.progress.input_position import InputPosition

@@ -81,7 +81,7 @@ def stages(servers: str, topic: str, head: int, path: str) -> Found:
         if records is None:
             break
         with stage("write"):
-            store.write(*records)
+            store.write(records.keys, records.values, records.offsets[-1])
     with stage("flush"):
         store.flush()
     with stage("merge"):

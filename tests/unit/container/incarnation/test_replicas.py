@@ -52,7 +52,10 @@ class _Log:
         for place in spans:
             yield place, Chunk({b"a": b"1", b"b": b"1"}, 2, 1)
 
-    def feed(self, _system: object, starts: Mapping[Position, int], *_more: object) -> _Log:
+    def feed(
+        self, _system: object, starts: Mapping[Position, int], *_more: object, native: bool
+    ) -> _Log:
+        assert native
         self.starts = starts
         return self
 

@@ -14,8 +14,8 @@ from mock_cluster import read_with
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
+from homeport.container.kafka.arrow_records import headers_of, records_of
 from homeport.container.kafka.input_consumer import InputConsumer, OpenEnds
-from homeport.container.kafka.input_reader import headers_of, records_of
 from homeport.container.progress.input_schedule import StoredInputs
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition

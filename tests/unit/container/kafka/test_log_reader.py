@@ -38,6 +38,9 @@ class _Event:
     def offset(self) -> int:
         return self.place
 
+    def __len__(self) -> int:
+        return 1
+
     def error(self) -> KafkaError | None:
         return KafkaError(KafkaError._PARTITION_EOF) if self.is_end else None
 

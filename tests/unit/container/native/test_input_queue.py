@@ -14,12 +14,13 @@ from mock_cluster import MockCluster, Record, mock_cluster
 from native_fuzz import PARTITIONS, compare, rows_of, source_of, ssp, system
 from sanitized_builds import run_sanitized
 
-from homeport.container.kafka import input_reader
+from homeport.container.kafka import record_reader
+from homeport.container.kafka.arrow_records import ARROW
 from homeport.container.kafka.input_consumer import Reading
-from homeport.container.kafka.input_reader import QueueReader
-from homeport.container.native import input_queue, library, record_queue
-from homeport.container.native.input_queue import InputQueue
+from homeport.container.kafka.record_reader import QueueReader, Taken, reader_of
+from homeport.container.native import library, record_queue
 from homeport.container.native.library import NoLibraryError
+from homeport.container.native.record_queue import Polled, RecordQueue
 from homeport.job_coordinator.kafka.clients import consumer
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -85,16 +86,16 @@ def test_callbacks_are_called_and_records_before_the_forward_come_first(
     called: list[str] = []
     statistics: dict[str, Any] = {"statistics.interval.ms": 10, "stats_cb": called.append}
     client = consumer(system(cluster), statistics)
-    own = ssp(0, "before")
-    reader = QueueReader(client, "kafka", [own])
+    own = "before", 0
+    reader = QueueReader(client, {own: own}, ARROW)
     client.assign([TopicPartition("before", 0, 0)])
     values: list[bytes] = []
     deadline = time.monotonic() + DEADLINE_S
     while len(values) < 50 or not called:
         assert time.monotonic() < deadline
         taken = reader.take(10, 1000, 0.2)
-        if taken.records is not None:
-            values += taken.records["value"].to_pylist()
+        if taken.rows is not None:
+            values += taken.rows["value"].to_pylist()
         if len(values) == 20:
             reader.assigned([own])
     assert values == [b"%d" % n for n in range(50)]
@@ -105,9 +106,9 @@ def test_callbacks_are_called_and_records_before_the_forward_come_first(
 def test_a_client_is_read_from_one_incarnation_to_the_next(cluster: MockCluster) -> None:
     """The end of an assignment, which may come late, takes no record from the next one."""
     cluster.send("again", [Record(0, None, b"%d" % n) for n in range(20)])
-    client, own = consumer(system(cluster), {}), ssp(0, "again")
+    client, own = consumer(system(cluster), {}), ("again", 0)
     for round_ in range(9):
-        reader = input_reader.reader_of(client, "kafka", [own], native=True)
+        reader = reader_of(client, {own: own}, ARROW, native=True)
         assert isinstance(reader, QueueReader)
         client.assign([TopicPartition("again", 0, 0)])
         reader.assigned([own])
@@ -126,15 +127,16 @@ def test_the_end_of_a_partition_is_a_fault_with_its_place(cluster: MockCluster) 
     found = []
     for native in (True, False):
         client = consumer(system(cluster), {"enable.partition.eof": True})
-        reader = input_reader.reader_of(client, "kafka", [ssp(0, "ends")], native=native)
+        own = "ends", 0
+        reader = reader_of(client, {own: own}, ARROW, native=native)
         client.assign([TopicPartition("ends", 0, 0)])
-        reader.assigned([ssp(0, "ends")])
-        faults: list[input_reader.Fault] = []
+        reader.assigned([own])
+        faults: list[record_reader.Fault[tuple[str, int]]] = []
         deadline = time.monotonic() + DEADLINE_S
         while not faults:
             assert time.monotonic() < deadline
             faults += reader.take(10, 1000, 0.2).faults
-        found.append([(f.ssp, f.offset, f.error.code(), f.error.str()) for f in faults])
+        found.append([(f.place, f.offset, f.error.code(), f.error.str()) for f in faults])
         reader.close()
         client.close()
     assert found[0] == found[1]
@@ -149,7 +151,7 @@ def test_without_the_library_one_line_tells_why_and_input_is_read(
         raise NoLibraryError("this installation was made without a C++ compiler")
 
     monkeypatch.setattr(library, "load", none)
-    monkeypatch.setattr(input_reader, "_SAID", set())
+    monkeypatch.setattr(record_reader, "_SAID", set())
     record_queue._native.cache_clear()
     cluster.send("none", [Record(0, None, b"v")])
     for _ in range(2):
@@ -168,7 +170,7 @@ def test_a_client_of_an_unknown_layout_is_refused(
     for address in (0, 1, 1 << 62, (1 << 64) - 1, id(client)):
         monkeypatch.setattr(record_queue, "_first_member", lambda _client, a=address: a)
         with pytest.raises(NoLibraryError, match="in a place that is not known"):
-            InputQueue(client, [("in", 0)])
+            RecordQueue(client, [("in", 0)])
     client.close()
 
 
@@ -178,24 +180,25 @@ def test_errors_for_callbacks_are_no_faults(
 ) -> None:
     """As in Python; and no callback is called where none may be: it would end the process."""
     client = consumer(system(cluster), {"topic.metadata.propagation.max.ms": 1})
-    reader = QueueReader(client, "kafka", [ssp(partition, topic)])
+    own = topic, partition
+    reader = QueueReader(client, {own: own}, ARROW)
     codes: list[int] = []
-    poll = InputQueue.poll
+    take = RecordQueue.take
 
-    def polled(queue: InputQueue, *bounds: Any) -> input_queue.QueueBatch:  # noqa: ANN401 - as they come
-        found = poll(queue, *bounds)
+    def polled(queue: RecordQueue, *bounds: Any) -> Polled:  # noqa: ANN401 - as they come
+        found = take(queue, *bounds)
         codes.extend(fault.code for fault in found.faults)
         return found
 
-    monkeypatch.setattr(InputQueue, "poll", polled)
+    monkeypatch.setattr(RecordQueue, "take", polled)
     # Before the assignment, too: an error that comes between both goes to the client's own queue.
-    reader.assigned([ssp(partition, topic)])
+    reader.assigned([own])
     client.assign([TopicPartition(topic, partition, 0)])
-    reader.assigned([ssp(partition, topic)])
+    reader.assigned([own])
     deadline = time.monotonic() + DEADLINE_S
     while not codes:
         assert time.monotonic() < deadline
-        assert reader.take(10, 1000, 0.2) == input_reader.Taken(None, [], [])
+        assert reader.take(10, 1000, 0.2) == Taken(None, [], [])
     assert set(codes) <= record_queue.FOR_CALLBACKS
     reader.close()
     client.close()

@@ -28,8 +28,9 @@ def test_keys_and_values_come_in_their_order_with_offsets() -> None:
         deadline = time.monotonic() + DEADLINE_S
         while len(found) < len(pairs):
             assert time.monotonic() < deadline
-            if queue.take(9, 1 << 20, 0.2).rows:
-                keys, values, numbers = queue.take_pairs()
+            rows = queue.take(9, 1 << 20, 0.2).rows
+            if rows:
+                keys, values, numbers = queue.take_pairs(rows)
                 assert 0 < len(keys) <= 9
                 found += zip(keys, values, strict=True)
                 offsets += numbers

@@ -16,7 +16,7 @@ from homeport.cli.host import state_dump, state_verify
 from homeport.config.errors import StoreError
 from homeport.config.settings.stores_section import StorageConfig
 from homeport.container.engine.storage_engine import StorageEngine
-from homeport.container.kafka.log_reader import Pairs
+from homeport.container.native.record_queue import Pairs
 from homeport.container.restore.restore_worker import RestoreWorker, WorkerBrief
 from homeport.container.storage.host_survey import state_found
 from homeport.container.storage.storage_engines import view_of
@@ -85,19 +85,25 @@ def test_the_tools_read_its_files(tmp_path: Path) -> None:
 class _Reader:
     """Two records of a changelog."""
 
-    def read_pairs(self, *_place: object) -> Iterator[Pairs]:
-        yield [b"k0", b"k1"], [b"v", b"v"], 1
+    def __init__(self, *, native: bool) -> None:
+        self._native = native
+
+    def read_pairs(self, *_place: object, native: bool) -> Iterator[Pairs]:
+        assert native is self._native
+        yield Pairs([b"k0", b"k1"], [b"v", b"v"], [0, 1])
 
     def close(self) -> None:
         pass
 
 
+@pytest.mark.parametrize("native", [True, False])
 def test_a_restore_worker_fills_a_store_of_a_third_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, native: bool
 ) -> None:
-    """It stands at the head when the worker ends."""
-    monkeypatch.setattr(RestoreWorker, "_reader", lambda _: _Reader())
-    brief = WorkerBrief(dict(TOYS), "s", "kafka", "log", 0, 0, 3, str(tmp_path), 128, 1, 5.0, 1)
+    """It stands at the head when the worker ends; the job's key has it read in Python."""
+    monkeypatch.setattr(RestoreWorker, "_reader", lambda _: _Reader(native=native))
+    keys = dict(TOYS) if native else {**TOYS, "task.input.native": "false"}
+    brief = WorkerBrief(keys, "s", "kafka", "log", 0, 0, 3, str(tmp_path), 128, 1, 5.0, 1)
     assert RestoreWorker(brief).run() == 0
     with contextlib.closing(ToyStore(tmp_path)) as store:
         assert store.position == 2
