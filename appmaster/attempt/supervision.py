@@ -20,6 +20,8 @@ HANG_LIMIT_MS = 5000
 START_LIMIT_MS = 60_000
 """The time to a child's first beat: on a busy machine, imports take seconds."""
 
+SPARE_DELAY_MS = 5000
+"""From the start of a child to that of its spare: the AM's own start needs the cores first."""
 SPARE_PAUSE_MS = 60_000
 """The pause between the end of a spare, or its failed start, and the next start."""
 
@@ -99,6 +101,10 @@ class Vitals:
         is_unfit_host = exit_code == EXIT_UNFIT_HOST
         self.in_a_row += SHORT_LIVES_LIMIT // UNFIT_HOST_LIMIT if is_unfit_host else 1
         return pause_ms
+
+    def is_settled(self, now_ms: int) -> bool:
+        """Return whether the child has served, and has run for as long as a start may last."""
+        return self.has_served and now_ms - self.started_ms >= SPARE_DELAY_MS
 
     def started(self, now_ms: int) -> None:
         """Note that the child has been started again."""

@@ -153,7 +153,9 @@ class Child:
         if self._vitals.is_hung(now_ms()):
             log.error("the %s does not beat: killed", self.name)
             process.popen.kill()
-        elif (self._has_spare or self._is_outdated) and self._vitals.has_served:
+        elif (self._has_spare and self._vitals.is_settled(now_ms())) or (
+            self._is_outdated and self._vitals.has_served
+        ):
             self._look_at_spare()
             if self._is_outdated and self._spare is not None and self._spare.is_waiting:
                 log.info("the %s gives way to one of another environment", self.name)

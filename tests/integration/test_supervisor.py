@@ -24,6 +24,7 @@ def _supervised(
     """
     code = (
         "import sys; from homeport.appmaster.programs import supervisor as s\n"
+        "from homeport.appmaster.attempt import supervision; supervision.SPARE_DELAY_MS = 0\n"
         f"s.PROGRAMS = {{{name!r}: (sys.executable, '-c', {program!r})}}\n"
         "sys.argv.append('--keeper-spare')\n"
         f"{before}\n"

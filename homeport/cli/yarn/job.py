@@ -160,6 +160,16 @@ class Job:
             store.bootstrap()
             yield store
 
+    @contextlib.contextmanager
+    def connecting(self) -> Iterator[CoordinatorStreamStore]:
+        """Open it beside other work; it needs ``bootstrap`` once the topic is there.
+
+        The first record of a client that has only begun to connect waits half a second.
+        """
+        with CoordinatorStreamStore.of(self.config, source=SOURCE) as store:
+            store.connect()
+            yield store
+
 
 def _has_job_tag(application: Application) -> bool:
     return any(tag.startswith(JOB_TAG_PREFIX) for tag in application.tags)

@@ -106,7 +106,7 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
         model, schemas = check_job(job, reset_state=reset_state)
         facts = cluster_facts(config, job.yarn, os.environ)
         require_fit(config, facts, job.yarn.url)
-        with prepared(path, files) as package:
+        with job.connecting() as store, prepared(path, files) as package:
             digest = digest_of(package)
             state_check.check_package(job, digest, python, is_other_meant=other_package)
             imports = package.import_path
@@ -118,7 +118,7 @@ def run(job: Job, *, reset_state: bool = False, other_package: bool = False) -> 
             python = published(python, files, note)
             state_check.announce(job, forms)
             reset = partial(reset_state_of, config, model) if reset_state else None
-            number, application_id = submit_once(job, package, python.node, driver, reset)
+            number, application_id = submit_once(job, store, package, python.node, driver, reset)
     note(f"submitted {application_id}")
     url = await_am(job, number, application_id, digest)
     print(f"application {application_id}")
@@ -170,6 +170,7 @@ def with_written_keys(job: Job) -> Job:
 
 def submit_once(
     job: Job,
+    store: CoordinatorStreamStore,
     package: PreparedPackage,
     python: NodePython,
     driver: Callable[[], SkeinDriver],
@@ -177,46 +178,47 @@ def submit_once(
 ) -> tuple[int, str]:
     """Submit the job, once, however many run-jobs try; return number and application.
 
-    ``driver``: of Skein, once it serves. ``reset``: throws its state away before; None: it stays.
+    ``store``: not read yet. ``driver``: of Skein, once it serves. ``reset``: throws its state away
+    before; None: it stays.
     ConfigError: it runs already, perhaps because another run-job was a moment earlier.
     """
     config = job.config
     section = JobConfig.of(config)
     system = SystemConfig.of(config, section.coordinator_system)
     TopicAdmin(system).ensure(coordinator_topic_spec(section))
-    with job.stream() as store:
-        number = submission_claim.take_number(
-            store,
-            uuid.uuid4().hex,
-            lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("another run-job is submitting this job"),
-            lambda: job.require_free(store),
-            partial(submission_claim.fence_command, config),
+    store.bootstrap()
+    number = submission_claim.take_number(
+        store,
+        uuid.uuid4().hex,
+        lambda: Waiter(_CLAIM_LIMIT_S).polls_logging("another run-job is submitting this job"),
+        lambda: job.require_free(store),
+        partial(submission_claim.fence_command, config),
+    )
+    try:
+        store.require_own()
+        if reset is None:
+            # Once more: another run-job may have been here since the first look.
+            state_check.require_unchanged(store, config)
+            ConfigManager(store).replace(config, SOURCE)
+        else:
+            reset(number, store)
+        if created := create_outputs(config, store):
+            note(f"created: {', '.join(created)}")
+        submission = Submission(
+            config=config,
+            file=job.file,
+            number=number,
+            package=str(package.archive),
+            python=python,
+            hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
         )
-        try:
-            store.require_own()
-            if reset is None:
-                # Once more: another run-job may have been here since the first look.
-                state_check.require_unchanged(store, config)
-                ConfigManager(store).replace(config, SOURCE)
-            else:
-                reset(number, store)
-            if created := create_outputs(config, store):
-                note(f"created: {', '.join(created)}")
-            submission = Submission(
-                config=config,
-                file=job.file,
-                number=number,
-                package=str(package.archive),
-                python=python,
-                hadoop_conf_dir=Path(os.environ[CONF_DIR_VARIABLE]),
-            )
-            served = driver()
-            submission_claim.require_newest(store, number)
-            application_id = submit(submission, served, os.environ)
-        except BaseException:
-            # Also when interrupted: the next run-job need not wait for this one.
-            submission_claim.withdraw(store, number)
-            raise
+        served = driver()
+        submission_claim.require_newest(store, number)
+        application_id = submit(submission, served, os.environ)
+    except BaseException:
+        # Also when interrupted: the next run-job need not wait for this one.
+        submission_claim.withdraw(store, number)
+        raise
     return number, application_id
 
 

@@ -10,6 +10,7 @@ from homeport.appmaster.attempt.supervision import (
     EXIT_UNFIT_HOST,
     HANG_LIMIT_MS,
     SHORT_LIVES_LIMIT,
+    SPARE_DELAY_MS,
     START_LIMIT_MS,
     UNFIT_HOST_LIMIT,
     Vitals,
@@ -81,6 +82,18 @@ def test_the_first_start_is_at_once_and_the_next_ones_within_a_bound() -> None:
     vitals.started(100)
     vitals.has_served = True
     assert vitals.died(60_000) == 0
+
+
+def test_a_child_is_settled_once_it_serves_and_the_start_of_the_am_is_over() -> None:
+    """Its spare waits for that; each start counts from zero."""
+    vitals = Vitals.at(0)
+    assert not vitals.is_settled(SPARE_DELAY_MS)
+    vitals.has_served = True
+    assert not vitals.is_settled(SPARE_DELAY_MS - 1)
+    assert vitals.is_settled(SPARE_DELAY_MS)
+    vitals.started(SPARE_DELAY_MS)
+    vitals.has_served = True
+    assert not vitals.is_settled(SPARE_DELAY_MS + 1)
 
 
 def test_after_so_many_short_lives_in_a_row_there_is_no_hope() -> None:
