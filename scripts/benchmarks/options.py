@@ -153,6 +153,7 @@ tests of a live job.
   scripts/bench restore
   scripts/bench failover --section home --runs 10 --plot
   scripts/bench failover --mixed --runs 10
+  scripts/bench footprint --section task --record
   scripts/bench throughput --records 200000 --runs 1 --contestants ours,quix
 """
 
@@ -182,12 +183,6 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         help="the same as --section mixed",
     )
     parser.add_argument(
-        "--plot",
-        action="store_true",
-        help="show the rates of each section as bars too, and times phase by phase; of characters,"
-        " as no plotting library is among what the project installs",
-    )
-    parser.add_argument(
         "--runs",
         type=int,
         metavar="N",
@@ -206,6 +201,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         help=f"which of {', '.join(_ALL_CONTESTANTS)} take part in throughput (default:"
         f" {', '.join(CONTESTANTS)})",
     )
+    _add_uses(parser)
     options = parser.parse_args(argv)
     _check(parser, options)
     known = SECTIONS[options.name]
@@ -214,6 +210,22 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     options.contestants = _named(options) or CONTESTANTS
     options.sections = tuple(s for s in known if s in (options.sections or _all(options)))
     return options
+
+
+def _add_uses(parser: argparse.ArgumentParser) -> None:
+    """Add what is done with the figures."""
+    parser.add_argument(
+        "--plot",
+        action="store_true",
+        help="show the rates of each section as bars too, and times phase by phase; of characters,"
+        " as no plotting library is among what the project installs",
+    )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="keep the figures of this run in the pages of docs/figures.md, with date, commit,"
+        " machine and load; the clone has no uncommitted change",
+    )
 
 
 def _all(options: argparse.Namespace) -> list[str]:

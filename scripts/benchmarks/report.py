@@ -145,17 +145,18 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def print_machine() -> None:
-    """How much of a machine there is, how fast, and how busy it is with whatever.
+def print_machine() -> str:
+    """Print how much of a machine there is, how fast, and how busy it is; return it.
 
     The loop is the measure by which figures of different machines can be compared.
     """
     load = os.getloadavg()[0]
-    print(
-        f"machine: {os.cpu_count()} cores, a bare loop of Python's takes {_loop_ns():.0f} ns a turn"
-        f", load average of the last minute {load:.1f}",
-        flush=True,
+    found = (
+        f"{os.cpu_count()} cores, a bare loop of Python's takes {_loop_ns():.0f} ns a turn, "
+        f"load average of the last minute {load:.1f}"
     )
+    print(f"machine: {found}", flush=True)
+    return found
 
 
 def _loop_ns() -> float:
@@ -166,10 +167,10 @@ def _loop_ns() -> float:
     return (time.process_time_ns() - began) / _TURNS
 
 
-def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> bool:
+def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> list[Row]:
     """Print the title, and each row as soon as it is there; with ``plot`` its rates as bars, too.
 
-    Return whether all was measured.
+    Return the rows.
     """
     print(f"\n{title}", flush=True)
     shown = []
@@ -181,7 +182,7 @@ def print_section(title: str, rows: Iterable[Row], *, plot: bool = False) -> boo
     if plot:
         _print_bars([row for row in shown if row.unit.endswith("/s")])
         _print_stacks([row for row in shown if row.parts])
-    return not any(row.has_failed for row in shown)
+    return shown
 
 
 def _print_bars(rows: Sequence[Row]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import count, zip_longest
 from pathlib import Path
 
-from pages_check import allocator_phases, configuration_pages, json_page, metrics_page
+from pages_check import allocator_phases, configuration_pages, figures_page, json_page, metrics_page
 
 
 @dataclass(frozen=True, order=True)
@@ -33,6 +33,7 @@ def generated() -> Mapping[str, str]:
         allocator_phases.PAGE: allocator_phases.page(),
         metrics_page.PAGE: metrics_page.page(),
         json_page.PAGE: json_page.page(),
+        **figures_page.pages(),
     }
 
 
