@@ -435,6 +435,12 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+def has_spare(pid: int) -> bool:
+    """Whether a process that it has started waits for its turn."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return any(Path(f"/proc/{one}/comm").read_text().strip() == SPARE_NAME for one in children)
+
+
 def pids_of(application_id: str) -> dict[int, str]:
     """{pid: command line} of the application's processes, by the environment YARN gave them.
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
-from yarn_jobs import Job, alive, parent_of, wait_for
+from yarn_jobs import Job, alive, has_spare, parent_of, wait_for
 
 LEASE_S = 6.0
 STANDSTILL_S = 3 * LEASE_S
@@ -81,7 +81,10 @@ def test_no_container_is_lost_without_keeper_or_launcher_for_a_while(
     job.wait_until_running()
     job.settled()
     before, keeper = job.pids(), job.program("lease_keeper")
+    supervisor = job.program("supervisor")
     assert keeper is not None
+    assert supervisor is not None
+    wait_for(lambda: has_spare(supervisor), job)
     os.kill(keeper, signal.SIGKILL)
     wait_for(lambda: job.program("lease_keeper") not in {None, keeper}, job)
     time.sleep(NOBODY_EXPIRES_S)
