@@ -39,7 +39,7 @@ def test_a_driver_that_dies_or_hangs_disturbs_no_container(
 
     SIGSTOP: there is no beat for the limit, so the supervisor kills it.
     """
-    job = make_job("undriven")
+    job = make_job(f"undriven{len(faults)}")
     job.values["job.container.count"] = "2"
     job.produce(500)
     job.run()
