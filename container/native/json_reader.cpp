@@ -41,8 +41,8 @@ enum Kind : int32_t {
   kDate
 };
 
-constexpr int kMostDepth = 64;         // of values that are skipped
-constexpr int kMostDigits = 19;        // a uint64 holds the number, whatever they are
+constexpr int kMostDepth = 64;           // of values that are skipped
+constexpr int kMostDigits = 19;          // a uint64 holds the number, whatever they are
 constexpr uint64_t kExact = 1ULL << 53;  // up to it each whole number is a double
 
 size_t width_of(Kind kind) {
@@ -114,6 +114,7 @@ struct Column {
 struct Field {
   Kind kind;
   bool is_made;
+  bool is_needed;  // no record is sure without it
   std::string name;
   std::vector<int32_t> parts;  // of an object
 };
@@ -189,7 +190,7 @@ class Scan {
   bool object(int32_t number) {
     const Field& field = fields_[size_t(number)];
     size_t expected = 0;
-    uint64_t seen = 0;
+    uint64_t seen = 0;  // by places among the parts
     const bool is_sure = members([&](std::string_view name) {
       const size_t count = field.parts.size();
       for (size_t tried = 0; tried < count; ++tried) {
@@ -202,13 +203,16 @@ class Scan {
       }
       return skip(0);
     });
-    if (is_sure && field.is_made) columns_[size_t(number)]->set_valid(row_);
-    return is_sure;
+    if (!is_sure) return false;
+    for (size_t place = 0; place < field.parts.size(); ++place)
+      if (fields_[size_t(field.parts[place])].is_needed && (seen >> place & 1) == 0) return false;
+    if (field.is_made) columns_[size_t(number)]->set_valid(row_);
+    return true;
   }
 
   bool value(int32_t number) {
-    if (is_word("null")) return true;
     const Field& field = fields_[size_t(number)];
+    if (is_word("null")) return !field.is_needed;
     Column* column = columns_[size_t(number)].get();
     switch (field.kind) {
       case kObject: return object(number);
@@ -229,10 +233,9 @@ class Scan {
   bool truth(Column* column) {
     const bool is_true = is_word("true");
     if (!is_true && !is_word("false")) return false;
-    if (column != nullptr) {
-      if (is_true) column->numbers.as<uint8_t>()[row_ / 8] |= uint8_t(1U << (row_ % 8));
-      column->set_valid(row_);
-    }
+    if (column == nullptr) return true;
+    if (is_true) column->numbers.as<uint8_t>()[row_ / 8] |= uint8_t(1U << (row_ % 8));
+    column->set_valid(row_);
     return true;
   }
 
@@ -450,7 +453,7 @@ class Scan {
     return true;
   }
 
-  // YYYY-MM-DDTHH:MM:SS, then nothing or up to six digits, then nothing, Z or +HH:MM.
+  // YYYY-MM-DDTHH:MM:SS, up to six digits or none, and Z, +HH:MM or nothing.
   bool timestamp(Column* column) {
     std::string_view found;
     bool is_escaped = false;
@@ -496,10 +499,8 @@ class Scan {
       case 't': return is_word("true");
       case 'f': return is_word("false");
       case 'n': return is_word("null");
-      default: break;
+      default: return number_of(nullptr);
     }
-    double found = 0;
-    return decimal(&found);
   }
 
   bool skip_list(int depth) {
@@ -528,17 +529,16 @@ ArrowArray* take(const Fields& fields, const Columns& columns, int32_t number, s
   Column& column = *columns[size_t(number)];
   const int64_t nulls = int64_t(rows) - column.count;
   void* valid = nulls == 0 ? nullptr : column.valid.take();
-  const auto length = int64_t(rows);
   if (field.kind == kText) {
-    fill(array, length, nulls, {valid, column.numbers.take(), column.text.take()}, {});
+    fill(array, int64_t(rows), nulls, {valid, column.numbers.take(), column.text.take()}, {});
   } else if (field.kind != kObject) {
-    fill(array, length, nulls, {valid, column.numbers.take()}, {});
+    fill(array, int64_t(rows), nulls, {valid, column.numbers.take()}, {});
   } else {
     std::vector<ArrowArray*> parts;
     for (const int32_t part : field.parts)
       if (columns[size_t(part)] != nullptr)
         parts.push_back(take(fields, columns, part, rows, new_array()));
-    fill(array, length, nulls, {valid}, parts);
+    fill(array, int64_t(rows), nulls, {valid}, parts);
   }
   return array;
 }
@@ -552,11 +552,11 @@ extern "C" {
 // Make a reader of `count` fields in which each object comes before its parts; the first one is
 // the record. `objects` has the number of the object of each field. Null: out of memory.
 void* homeport_json_open(int32_t count, const int32_t* kinds, const int32_t* objects,
-                         const char* const* names, const uint8_t* are_made) {
+                         const char* const* names, const bool* are_made, const bool* are_needed) {
   try {
     auto fields = std::make_unique<Fields>();
     for (int32_t i = 0; i < count; ++i) {
-      fields->push_back({Kind(kinds[i]), are_made[i] != 0, names[i], {}});
+      fields->push_back({Kind(kinds[i]), are_made[i], are_needed[i], names[i], {}});
       if (i > 0) (*fields)[size_t(objects[i])].parts.push_back(i);
     }
     return fields.release();

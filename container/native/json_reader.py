@@ -39,6 +39,7 @@ class _Field(NamedTuple):
     object: int
     name: bytes
     is_made: bool
+    is_needed: bool = False
 
 
 def natively(columns: Columns) -> Columns:
@@ -47,7 +48,8 @@ def natively(columns: Columns) -> Columns:
     It reads what it is sure about; Python decodes each other value, so that values and refusals
     stay what they are. The same ``columns`` return where the library is missing.
     """
-    if not columns.is_json or not _is_read(columns.type):
+    needs = columns.json_needs
+    if needs is None or not _is_read(columns.type):
         return columns
     try:
         _native()
@@ -56,7 +58,7 @@ def natively(columns: Columns) -> Columns:
 
     @lru_cache(PARTS)
     def reader(wanted: pa.StructType) -> JsonReader:
-        return JsonReader(columns.type, wanted)
+        return JsonReader(columns.type, wanted, needs)
 
     return replace(columns, read=lambda values, wanted: reader(wanted).read(values))
 
@@ -64,21 +66,28 @@ def natively(columns: Columns) -> Columns:
 class JsonReader:
     """Reads values of one schema."""
 
-    def __init__(self, kind: pa.StructType, wanted: pa.StructType) -> None:
-        """``kind``: the schema; ``wanted``: some of its fields, which become columns."""
+    def __init__(
+        self, kind: pa.StructType, wanted: pa.StructType, needs: frozenset[str] = frozenset()
+    ) -> None:
+        """``kind``: the schema; ``wanted``: some of its fields, which become columns.
+
+        ``needs``: the fields without which a value is left to Python.
+        """
         self._native = _native()
         self._wanted = wanted
         names = {own.name for own in wanted}
         fields = [_Field(0, 0, b"", is_made=True)]
         for own in kind:
-            fields += _fields(own, 0, len(fields), is_made=own.name in names)
+            first, *parts = _fields(own, 0, len(fields), is_made=own.name in names)
+            fields += [first._replace(is_needed=own.name in needs), *parts]
         count = len(fields)
         self._reader: int | None = self._native.homeport_json_open(
             count,
             (ctypes.c_int32 * count)(*(field.kind for field in fields)),
             (ctypes.c_int32 * count)(*(field.object for field in fields)),
             (ctypes.c_char_p * count)(*(field.name for field in fields)),
-            (ctypes.c_uint8 * count)(*(field.is_made for field in fields)),
+            (ctypes.c_bool * count)(*(field.is_made for field in fields)),
+            (ctypes.c_bool * count)(*(field.is_needed for field in fields)),
         )
         if not self._reader:
             raise MemoryError
@@ -138,7 +147,7 @@ def _native() -> ctypes.CDLL:
     native = library.load()
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     native.homeport_json_open.restype = pointer
-    native.homeport_json_open.argtypes = (ctypes.c_int32, pointer, pointer, pointer, pointer)
+    native.homeport_json_open.argtypes = (ctypes.c_int32, *(pointer,) * 5)
     native.homeport_json_read.restype = number
     native.homeport_json_read.argtypes = (
         *(pointer, pointer, pointer, pointer),

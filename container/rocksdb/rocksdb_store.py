@@ -6,7 +6,7 @@ the memory tables reached the disk, the store and its position agree.
 """
 
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -225,13 +225,14 @@ class RocksDbStore:
         if POSITION_KEY in keys:
             return [self.get(key) for key in keys]
         if len(keys) < _MANY:
-            return self._found(list(keys))
+            return self._found(keys)
         ordered = sorted(keys)
         found = dict(zip(ordered, self._found(ordered), strict=True))
         return [found[key] for key in keys]
 
-    def _found(self, keys: list[bytes]) -> list[bytes | None]:
-        values: list[bytes | None] = self._call(lambda: self._db.get(keys))
+    def _found(self, keys: Iterable[bytes]) -> list[bytes | None]:
+        found = self._call(lambda: self._db.get(list(keys)))
+        values: list[bytes | None] = found or []
         return values
 
     def scan(self, start: bytes | None = None, end: bytes | None = None) -> _Scan:

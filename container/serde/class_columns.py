@@ -1,6 +1,7 @@
 """The columns of a class whose fields have types: a dataclass, a msgspec Struct or a TypedDict."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -30,6 +31,11 @@ _SIMPLE: dict[type[types.Type], _Column] = {
     types.UUIDType: _Column(pa.string(), str),
 }
 """A decimal has the digits that Spark gives it where nothing else is known."""
+_WITHOUT_RULES = (
+    *(types.StrType(), types.IntType(), types.FloatType(), types.BoolType()),
+    *(types.DateType(), types.DateTimeType()),
+)
+"""Each value of such a type is one of its column, with no bounds, patterns or zones required."""
 _LISTS = (types.ListType, types.VarTupleType, types.SetType, types.FrozenSetType)
 _RECORDS = (types.DataclassType, types.StructType, types.TypedDictType)
 
@@ -45,7 +51,30 @@ def class_columns(record: type, decode: Callable[[bytes], Any]) -> Columns:
     column = _struct(types.type_info(record), record.__name__)
     convert = column.convert
     assert convert is not None  # noqa: S101 - a struct always has one
-    return object_columns(column.type, lambda data: convert(decode(data)))
+    columns = object_columns(column.type, lambda data: convert(decode(data)))
+    return replace(columns, json_needs=_json_needs(record))
+
+
+def _json_needs(record: type) -> frozenset[str] | None:
+    """Return the fields of which ``Columns`` speaks; None: the class has rules of its own."""
+    found: Any = types.type_info(record)
+    if hasattr(record, "__post_init__") or not all(
+        _plain(own.type) in _WITHOUT_RULES for own in found.fields
+    ):
+        return None
+    if isinstance(found, types.StructType) and (
+        found.array_like or found.forbid_unknown_fields or found.tag is not None
+    ):
+        return None
+    is_dict = isinstance(found, types.TypedDictType)
+    return frozenset(own.encode_name for own in found.fields if not _may_lack(own, is_dict=is_dict))
+
+
+def _may_lack(field: types.Field, *, is_dict: bool) -> bool:
+    """Return whether null, and JSON without the field, both mean None."""
+    found = field.type.type if isinstance(field.type, types.Metadata) else field.type
+    takes_null = isinstance(found, types.UnionType) and found.includes_none
+    return takes_null and (not field.required if is_dict else field.default is None)
 
 
 def _struct(found: Any, name: str) -> _Column:  # noqa: ANN401 - one of _RECORDS

@@ -44,16 +44,17 @@ class Columns:
     ``part`` returns the ``Columns`` of some fields alone, by their names: they cost less, and
     refuse whatever these do. None: the fields are taken from the whole column.
 
-    ``is_json``: whether the bytes are JSON as ``json_schema_serde`` has it. ``read`` returns the
-    column of values, of a struct of some fields in their order, and the places whose elements have
-    no meaning: ``row`` decodes these.
+    ``json_needs``: the fields without which JSON, or with null, may be bad: no other JSON of fields
+    of their types is. None: the bytes are no JSON, or more decides. ``read`` returns the column of
+    values, of a struct of some fields in their order, and the places whose elements have no
+    meaning: ``row`` decodes these.
     """
 
     type: pa.DataType
     row: Callable[[bytes], Any]
     column: Callable[[Sequence[Any]], pa.Array]
     part: Callable[[frozenset[str]], Columns] | None = None
-    is_json: bool = False
+    json_needs: frozenset[str] | None = None
     read: Callable[[pa.Array, pa.StructType], tuple[pa.StructArray, Sequence[int]]] | None = None
 
     def decode(self, values: pa.Array, only: frozenset[str] | None = None) -> Decoded:

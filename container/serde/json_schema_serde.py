@@ -114,7 +114,7 @@ def _columns(kind: pa.StructType, fields: Sequence[pa.Field]) -> Columns:
             require_years(arrays[place])
         return pa.StructArray.from_arrays(arrays, fields=list(fields))
 
-    return Columns(pa.struct(list(fields)), decode, column, is_json=True)
+    return Columns(pa.struct(list(fields)), decode, column, json_needs=frozenset())
 
 
 def _record_type(kind: pa.StructType) -> type[msgspec.Struct]:

@@ -133,7 +133,7 @@ class Registry:
             part = inner.part
             return replace(
                 inner,
-                is_json=False,  # behind the number of its schema
+                json_needs=None,  # it comes behind the number of its schema
                 row=self._reader(read, lambda _, data: inner.row(data)),
                 part=part and functools.lru_cache(PARTS)(lambda only: framed(part(only))),
             )

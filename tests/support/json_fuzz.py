@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from homeport.container.native import library
 from homeport.container.native.json_reader import KINDS, JsonReader, natively
-from homeport.container.serde.columns import part_type
+from homeport.container.serde.columns import Columns, part_type
 from homeport.container.serde.json_schema_serde import json_columns
 
 _ODD = (
@@ -130,12 +130,16 @@ def any_value(random_: random.Random, kind: pa.StructType) -> bytes | None:
     return random_.choice((b"", b" ", b"x", b"{}")) + data if drawn < 0.05 else data
 
 
-def compare(seed: int, rows: int = 50) -> tuple[int, int]:
-    """Assert that both decode the same; return how many values Python decoded, of how many."""
+def compare(seed: int, python: Columns | None = None, rows: int = 50) -> tuple[int, int]:
+    """Assert that both decode the same; return how many values Python decoded, of how many.
+
+    ``python``: the serde; None: one of any schema.
+    """
     random_ = random.Random(seed)  # noqa: S311 - of a test
-    kind = any_type(random_)
-    python = json_columns(kind)
-    native = natively(python)
+    python = python or json_columns(any_type(random_))
+    native, kind = natively(python), python.type
+    assert native.read is not None
+    assert python.json_needs is not None
     values = pa.array([any_value(random_, kind) for _ in range(rows)], pa.binary())
     values = values.slice(random_.choice((0, 0, 3)))
     names = [own.name for own in kind]
@@ -147,7 +151,7 @@ def compare(seed: int, rows: int = 50) -> tuple[int, int]:
         assert repr(pair[0]) == repr(pair[1]), (seed, kind, values[place], only)
     assert found.column.equals(expected.column), (seed, kind)
     wanted = kind if only is None else part_type(kind, only)
-    left = JsonReader(kind, wanted).read(values)[1] if native.read else ()
+    left = JsonReader(kind, wanted, python.json_needs).read(values)[1]
     return len(left), len(values)
 
 

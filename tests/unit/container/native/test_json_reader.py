@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Required, TypedDict
 
 import json_fuzz
+import msgspec
 import pyarrow as pa
 import pytest
 from json_fuzz import any_object, any_type, compare
@@ -14,6 +18,7 @@ from sanitized_builds import run_sanitized
 from homeport.container.native import json_reader, library
 from homeport.container.native.json_reader import JsonReader, natively
 from homeport.container.native.library import NoLibraryError
+from homeport.container.serde.class_columns import class_columns
 from homeport.container.serde.columns import Columns, object_columns
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
@@ -28,6 +33,87 @@ def test_values_and_refusals_are_the_same_as_in_python() -> None:
     assert 0 < left < values
 
 
+class Struct(msgspec.Struct, rename={"number": "f2"}):
+    """Its JSON has another name."""
+
+    f0: str
+    number: int
+    f1: float = 1.5
+
+
+@dataclass
+class Data:
+    """Fields that may lack, and such as may be null."""
+
+    f0: str | None
+    f1: int | None = None
+    f2: dt.datetime | None = None
+    f3: bool = False
+    f4: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Plain:
+    """The same, without lists."""
+
+    f0: dt.date | None
+    f1: int | None = None
+    f2: dt.datetime | None = None
+    f3: bool = False
+    f4: str = "x"
+
+
+class Entry(TypedDict, total=False):
+    """All of it may lack."""
+
+    f0: str
+    f1: bool | None
+    f2: Required[float | None]
+
+
+@pytest.mark.parametrize("record", [Struct, Plain, Entry])
+def test_values_of_classes_are_the_same_as_in_python(record: type) -> None:
+    """Python alone knows what a field is that JSON lacks, or has as null."""
+    columns = class_columns(record, msgspec.json.Decoder(record).decode)
+    left, values = map(sum, zip(*(compare(s, columns) for s in range(60)), strict=True))
+    assert 0 < left < values
+
+
+class Tagged(msgspec.Struct, tag=True):
+    """Its JSON has its name."""
+
+    f0: str
+
+
+class Closed(msgspec.Struct, forbid_unknown_fields=True):
+    """It has no other fields."""
+
+    f0: str
+
+
+class Positive(msgspec.Struct):
+    """It has bounds."""
+
+    f0: Annotated[int, msgspec.Meta(gt=0)]
+
+
+class Checked(msgspec.Struct):
+    """It judges itself."""
+
+    f0: int
+
+    def __post_init__(self) -> None:
+        """Refuse any."""
+        raise ValueError("never")
+
+
+@pytest.mark.parametrize("record", [Tagged, Closed, Positive, Checked, Data])
+def test_a_class_with_rules_of_its_own_stays_in_python(record: type) -> None:
+    """The library knows types alone."""
+    columns = class_columns(record, msgspec.json.Decoder(record).decode)
+    assert natively(columns) is columns
+
+
 def test_it_leaves_nothing_that_programs_write_to_python() -> None:
     """Numbers of any size, escapes, times with and without a zone."""
     for seed in range(100):
@@ -37,6 +123,7 @@ def test_it_leaves_nothing_that_programs_write_to_python() -> None:
         assert JsonReader(kind, kind).read(pa.array(values, pa.binary()))[1] == []
 
 
+@pytest.mark.search
 def test_no_value_reads_or_writes_past_its_memory(tmp_path: Path) -> None:
     """By a build that two sanitizers of the compiler watch."""
     run_sanitized(json_fuzz, tmp_path, "60")
