@@ -18,6 +18,7 @@ from homeport.container.kafka.client_properties import (
 from homeport.container.kafka.head_watch import HeadPolls, HeadWatch
 from homeport.container.kafka.log_reader import chunk_of
 from homeport.container.kafka.record_reader import PAIRS, reader_of
+from homeport.container.native.record_queue import FOR_CALLBACKS
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.container.storage.changelog_reader import Chunk
 from homeport.container.storage.task_store import Position
@@ -25,17 +26,10 @@ from homeport.job_coordinator.kafka.clients import consumer, is_end
 
 _MOST, _MOST_BYTES = 1000, 4 * 1024 * 1024
 _DELETED = "the changelog was deleted while it was followed; the next start looks for it"
-_GONE = frozenset(
-    {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - public names of the library, written so by it
-        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - as above
-    }
-)
 _LOST = frozenset(
     {
         KafkaError.OFFSET_OUT_OF_RANGE,
-        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - as above
+        KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001 - a public name of the library, written so by it
     }
 )
 
@@ -102,7 +96,7 @@ class KafkaChangelogFeed:
 
     def _require_passing(self, place: Position | None, error: KafkaError) -> None:
         what = "following {} partition {}".format(*place) if place else "following changelogs"
-        if error.code() in _GONE:
+        if error.code() in FOR_CALLBACKS:
             raise PartitionError(f"system {self._system.name!r}: {what}: {_DELETED}")
         if error.code() in _LOST:
             raise PartitionError(

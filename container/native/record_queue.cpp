@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "arrow.h"
+#include "utf8.h"
 
 namespace {
 
@@ -24,6 +25,7 @@ using homeport::ArrowArray;
 using homeport::Memory;
 using homeport::Values;
 using homeport::fill;
+using homeport::is_utf8;
 using homeport::new_array;
 using homeport::take_numbers;
 
@@ -154,34 +156,6 @@ struct Queue {
   int64_t name_bytes, header_bytes;
 };
 
-// As Python decodes: no surrogates, nothing overlong, nothing past U+10FFFF.
-bool is_utf8(const char* text) {
-  for (auto* at = reinterpret_cast<const unsigned char*>(text); *at != 0;) {
-    const unsigned char lead = *at++;
-    int more = 0;
-    unsigned char low = 0x80, high = 0xBF;
-    if (lead < 0x80) continue;
-    if (lead >= 0xC2 && lead <= 0xDF) {
-      more = 1;
-    } else if (lead >= 0xE0 && lead <= 0xEF) {
-      more = 2;
-      if (lead == 0xE0) low = 0xA0;
-      if (lead == 0xED) high = 0x9F;
-    } else if (lead >= 0xF0 && lead <= 0xF4) {
-      more = 3;
-      if (lead == 0xF0) low = 0x90;
-      if (lead == 0xF4) high = 0x8F;
-    } else {
-      return false;
-    }
-    for (; more > 0; --more, low = 0x80, high = 0xBF) {
-      if (*at < low || *at > high) return false;
-      ++at;
-    }
-  }
-  return true;
-}
-
 int64_t bytes_of(const Record& record) { return int64_t(record.message->len); }
 
 int32_t place_of(const Queue* queue, const char* topic, int32_t partition) {
@@ -212,8 +186,8 @@ void note_headers(Queue* queue, Record& record) {
   int32_t all = 0;
   for (; kafka.header_get_all(own, size_t(all), &header.name, &header.value, &header.size) == 0;
        ++all) {
-    if (!is_utf8(header.name)) continue;
     header.name_size = std::strlen(header.name);
+    if (!is_utf8(header.name, header.name + header.name_size)) continue;
     if (header.value == nullptr) header.size = 0;
     queue->name_bytes += int64_t(header.name_size);
     queue->header_bytes += int64_t(header.size);
