@@ -8,7 +8,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -17,7 +16,8 @@ from homeport.config.errors import FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.client_properties import TransactionError, producer_properties
 from homeport.container.kafka.sending import BY_KEY, Delivered, absent, enqueue, has_topic
-from homeport.container.progress.transaction_plan import Changes, Send
+from homeport.container.native.bulk_producer import bulk_producer
+from homeport.container.progress.transaction_plan import Changes, Send, SendPairs, Sends
 from homeport.job_coordinator.kafka.clients import (
     FENCED,
     error_of,
@@ -99,6 +99,7 @@ class TransactionalProducer:
         self._silence = Silence(time.monotonic)
         properties["error_cb"] = self._connection.heard
         self._producer = producer(system, properties)
+        self._bulk = bulk_producer(self._producer)
 
     def initialise(self) -> None:
         """Fence an earlier holder of the id, so that transactions can begin.
@@ -180,7 +181,7 @@ class TransactionalProducer:
     def send(self, sends: Iterable[Send]) -> None:
         """Send ``sends``, in their order within each partition; errors as of ``commit``."""
         with self._sending():
-            self._produce_all(list(sends))
+            self._produce_all(sends.parts if isinstance(sends, Sends) else list(sends))
 
     def send_changes(self, changes: Changes) -> None:
         """Send ``changes`` to their changelog; errors as of ``commit``."""
@@ -188,17 +189,10 @@ class TransactionalProducer:
         if not entries:
             return
         with self._sending():
-            self._require_topic(topic)
-            rest = iter(entries.items())
-            produce = self._producer.produce
-            for key, value in islice(rest, len(entries) - 1):
-                # As ``enqueue``, without its cost for each of many records.
-                try:
-                    produce(topic, value, key, partition)
-                except BufferError:
-                    self._enqueue(Send(topic, key, value, partition), None)
-            for key, value in rest:
-                self._enqueue(Send(topic, key, value, partition), self._delivered)
+            keys, values = list(entries), list(entries.values())
+            last = Send(topic, keys.pop(), values.pop(), partition)
+            self._produce_pairs(topic, keys, values, partition)
+            self._enqueue(last, self._delivered)
 
     def deliver(self) -> None:
         """Wait until all that was sent is in Kafka, undecided; errors as of ``commit``."""
@@ -298,25 +292,49 @@ class TransactionalProducer:
                 step = f"sending to {topic} partition {partition}"
                 self._give_up(step, None, f"a record got offset {offset}, after {before}")
 
-    def _produce_all(self, sends: Sequence[Send]) -> None:
+    def _produce_all(self, sends: Sequence[Send | SendPairs]) -> None:
         # Offsets within a partition grow in the order of the sends: the last one of each partition
         # alone needs a report. A report costs more than the send itself, and waits for the thread
         # of the tasks.
-        last = {(s.topic, s.partition): i for i, s in enumerate(sends) if s.partition is not None}
+        last: dict[tuple[str, int], tuple[int, Send]] = {}
+        for place, send in enumerate(sends):
+            if not isinstance(send, SendPairs) and send.partition is not None:
+                last[send.topic, send.partition] = place, send
         begun = 0
-        for place in sorted(last.values()):
+        for place, send in sorted(last.values()):
             self._produce_unreported(sends[begun:place])
-            self._require_topic(sends[place].topic)
-            self._enqueue(sends[place], self._delivered)
+            self._require_topic(send.topic)
+            self._enqueue(send, self._delivered)
             begun = place + 1
         self._produce_unreported(sends[begun:])
 
-    def _produce_unreported(self, sends: Sequence[Send]) -> None:
+    def _produce_pairs(
+        self,
+        topic: str,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        partition: int = BY_KEY,
+    ) -> None:
+        """Send pairs without reports, as ``enqueue`` would."""
+        self._require_topic(topic)
+        done = 0
+        while True:
+            done += self._bulk.produce(topic, keys[done:], values[done:], partition)
+            if done == len(keys):
+                return
+            # It waits while the queue is full, and raises where the client refuses the record.
+            self._enqueue(Send(topic, keys[done], values[done], partition), None)
+            done += 1
+
+    def _produce_unreported(self, sends: Sequence[Send | SendPairs]) -> None:
         # As ``enqueue``, without its cost for each of many records. A record that Kafka refuses
         # fails the transaction, also without a report.
         produce: Callable[..., None] = self._producer.produce
         known = self._known_topics
         for send in sends:
+            if isinstance(send, SendPairs):
+                self._produce_pairs(send.topic, send.keys, send.values)
+                continue
             topic, key, value, partition, headers, _, timestamp_ms = send
             if topic not in known:
                 self._require_topic(topic)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, Producer
 
 from homeport.container.native import library
 from homeport.container.native.library import NoLibraryError
@@ -159,7 +159,7 @@ class RecordQueue:
             NoLibraryError: the library is not there, or does not fit this confluent-kafka.
         """
         self._native = _native()
-        handle = _handle_of(self._native, client)
+        handle = handle_of(client)
         # Its queue belongs to the client, which must outlive it.
         self._client = client
         self.places = places
@@ -257,12 +257,20 @@ def _native() -> ctypes.CDLL:
     take_objects = ctypes.PYFUNCTYPE(None, pointer, *[ctypes.py_object] * len(Pairs._fields))
     take_objects_of = take_objects(("homeport_take_objects", native))
     setattr(native, "homeport_take_objects", take_objects_of)  # noqa: B010 - mypy knows no other
+    native.homeport_load(addresses(FUNCTIONS), _addresses(ctypes.pythonapi, PYTHON))
+    return native
+
+
+def addresses(names: Sequence[str]) -> ctypes.Array[ctypes.c_void_p]:
+    """Return the addresses of functions of the librdkafka that confluent-kafka has loaded.
+
+    Raises:
+        NoLibraryError: it lacks one.
+    """
     try:
-        of_kafka = _addresses(ctypes.CDLL(str(_librdkafka())), FUNCTIONS)
+        return _addresses(ctypes.CDLL(str(_librdkafka())), names)
     except AttributeError as error:
         raise NoLibraryError(f"confluent-kafka's librdkafka lacks a function: {error}") from None
-    native.homeport_load(of_kafka, _addresses(ctypes.pythonapi, PYTHON))
-    return native
 
 
 def _addresses(functions: ctypes.CDLL, names: Sequence[str]) -> ctypes.Array[ctypes.c_void_p]:
@@ -279,18 +287,21 @@ def _librdkafka() -> Path:
     return Path(paths.pop())
 
 
-def _handle_of(native: ctypes.CDLL, client: Consumer) -> int:
+def handle_of(client: Consumer | Producer) -> int:
     """Return the address of the client's ``rd_kafka_t``: the first member of its object.
 
     It is the right one if its opaque is the object, as confluent-kafka sets it.
+
+    Raises:
+        NoLibraryError: the library is not there, or the client keeps its handle elsewhere.
     """
     handle = _first_member(client)
-    if not _is_readable(handle) or native.homeport_opaque(handle) != id(client):
+    if not _is_readable(handle) or _native().homeport_opaque(handle) != id(client):
         raise NoLibraryError("this confluent-kafka keeps its client in a place that is not known")
     return handle
 
 
-def _first_member(client: Consumer) -> int:
+def _first_member(client: Consumer | Producer) -> int:
     return ctypes.c_void_p.from_address(id(client) + object.__basicsize__).value or 0
 
 

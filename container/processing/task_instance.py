@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
@@ -36,7 +35,7 @@ from homeport.container.processing.record_rules import (
 )
 from homeport.container.processing.timers import Partitions, Timers
 from homeport.container.progress.topic_rules import CLIENT_OVERHEAD_BYTES
-from homeport.container.progress.transaction_plan import Send
+from homeport.container.progress.transaction_plan import Send, SendPairs, Sends
 from homeport.container.reporting.own_metrics import OwnMetrics
 from homeport.container.serde.serdes import Serde, SerdesOf
 from homeport.job_coordinator.model.ids import TaskName
@@ -44,8 +43,17 @@ from homeport.job_coordinator.model.ids import TaskName
 _Found = TypeVar("_Found")
 _SERDE_KEYS = (keys.STREAM_KEY_SERDE, keys.STREAM_MSG_SERDE)
 _OWN_SERDE_KEYS = (keys.TASK_REPARTITION_KEY_SERDE, keys.TASK_REPARTITION_MSG_SERDE)
-_SEND = partial(tuple.__new__, Send)
-"""Takes all fields, in their order; it costs less than the class's own call."""
+
+
+class _Place:
+    """A topic that the tasks send to. ``names``: system and topic. ``pairs``: grow, or None."""
+
+    __slots__ = ("names", "pairs", "system", "topic")
+
+    def __init__(self, names: tuple[str, str]) -> None:
+        self.names = names
+        self.system, self.topic = names
+        self.pairs: SendPairs | None = None
 
 
 class Outputs:
@@ -75,9 +83,10 @@ class Outputs:
         self._usable = frozenset(usable)
         self._default = default_system
         self._serdes_of = serdes_of
-        self._places = dict(named or {})
+        self._named = named or {}
+        self._places: dict[str, _Place] = {}
         self._serdes: dict[str, tuple[Serde | None, Serde | None]] = {}
-        self.sends: list[Send] = []
+        self.sends = Sends()
         self.size_bytes = 0
 
     def send(
@@ -103,28 +112,34 @@ class Outputs:
         except TypeError:  # a list or another object without a hash
             place = None
         if place is None:
-            place = self._places[stream] = self._place(stream)
+            place = self._placed(stream)
         size = 0
         if key is not None:
             if not isinstance(key, bytes):
-                key = self._encoded(stream, place, 0, (key, value))
+                key = self._encoded(stream, place.names, 0, (key, value))
             size = len(key)
         if value is not None:
             if not isinstance(value, bytes):
-                value = self._encoded(stream, place, 1, (key, value))
+                value = self._encoded(stream, place.names, 1, (key, value))
             size += len(value)
         if headers is None and partition is None and timestamp is None and size <= self._small:
-            system, topic = place
-            send = _SEND((topic, key, value, None, None, system, None))
+            pairs = place.pairs or self._opened(place)
+            pairs.flat.extend((key, value))
         else:
             if callable(partition):
-                partition = placed(partition, key, place, self._counts)
+                partition = placed(partition, key, place.names, self._counts)
             try:
-                send = self._checked(place, key, value, size, partition, headers, timestamp)
+                send = self._checked(place.names, key, value, size, partition, headers, timestamp)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{named(stream, key)}: {error}") from None
+            place.pairs = None  # later ones come behind this record
+            self.sends.parts.append(send)
         self.size_bytes += size
-        self.sends.append(send)
+
+    def _opened(self, place: _Place) -> SendPairs:
+        place.pairs = pairs = SendPairs(place.topic, place.system)
+        self.sends.parts.append(pairs)
+        return pairs
 
     def _checked(
         self,
@@ -147,16 +162,18 @@ class Outputs:
         limit = self._limits.get(system)
         if limit is not None and (pairs or size > self._small):
             require_size(key, value, pairs or (), limit)
-        return _SEND((topic, key, value, number, pairs, system, time))
+        return Send(topic, key, value, number, pairs, system, time)
 
-    def take(self) -> list[Send]:
+    def take(self) -> Sends:
         """Return the records that have not left yet, for the caller to send, and keep none."""
-        taken, self.sends = self.sends, []
+        taken, self.sends = self.sends, Sends()
+        for place in self._places.values():
+            place.pairs = None
         return taken
 
     def clear(self) -> None:
         """Remove all records of the transaction."""
-        self.sends = []
+        self.take()
         self.size_bytes = 0
 
     def end(self) -> None:
@@ -184,11 +201,20 @@ class Outputs:
             )
         return serde.to_bytes(pair[which])
 
-    def _place(self, stream: object) -> tuple[str, str]:
+    def _placed(self, stream: str) -> _Place:
+        names = self._names(stream)
+        same = (place for place in self._places.values() if place.names == names)
+        found = next(same, None) or _Place(names)
+        self._places[stream] = found
+        return found
+
+    def _names(self, stream: object) -> tuple[str, str]:
         if not isinstance(stream, str):
             raise TypeError(
                 f"send to {stream!r}: give the stream's name as a str, such as 'totals'"
             )
+        if stream in self._named:
+            return self._named[stream]
         # Topics may have dots in their names; only a declared system before the first one counts.
         system, dot, topic = stream.partition(".")
         if not (dot and system in self._systems):

@@ -7,7 +7,7 @@ A plan is the order of the steps and nothing else: the container may die between
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -110,6 +110,51 @@ class Send(NamedTuple):
     timestamp_ms: int | None = None
 
 
+class SendPairs:
+    """Records to be sent to one topic, of which each has no more than a key and a value.
+
+    The key's partitioner places them. ``flat``: key and value of each in turn.
+    """
+
+    __slots__ = ("flat", "system", "topic")
+
+    def __init__(self, topic: str, system: str | None) -> None:
+        self.topic = topic
+        self.system = system
+        self.flat: list[bytes | None] = []
+
+    @property
+    def keys(self) -> list[bytes | None]:
+        """Return the keys, in the order of the records."""
+        return self.flat[::2]
+
+    @property
+    def values(self) -> list[bytes | None]:
+        """Return the values, in the order of the records."""
+        return self.flat[1::2]
+
+    def __iter__(self) -> Iterator[Send]:
+        for key, value in zip(self.keys, self.values, strict=True):
+            yield Send(self.topic, key, value, system=self.system)
+
+
+class Sends:
+    """Records to be sent; ``parts`` has those of one topic in their order."""
+
+    def __init__(self, parts: Iterable[Send | SendPairs] = ()) -> None:
+        self.parts = list(parts)
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def __iter__(self) -> Iterator[Send]:
+        for part in self.parts:
+            if isinstance(part, Send):
+                yield part
+            else:
+                yield from part
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """The changes by one transaction to one store of one task: {key: new value; None: deleted}."""
@@ -124,7 +169,7 @@ class Changes:
 class TransactionContent:
     """The content of one transaction; ``processed`` has **each** partition of a task."""
 
-    outputs: Sequence[Send]
+    outputs: Iterable[Send]
     changes: Sequence[Changes]
     processed: Mapping[TaskName, Mapping[SystemStreamPartition, int]]
 

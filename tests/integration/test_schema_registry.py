@@ -235,7 +235,7 @@ def test_rows_of_a_pipeline_leave_under_the_subjects_of_their_stream(
     sender.init(Context(TaskName("Partition 0"), config, {}))
     rows = pa.array([{"carrier": "UA", "delay": 1}])
     sender.process_batch(pa.table({"key": rows, "value": rows}), outputs)
-    assert outputs.take()[0].value == _avro(1, OLD, {"carrier": "UA", "delay": 1})
+    assert next(iter(outputs.take())).value == _avro(1, OLD, {"carrier": "UA", "delay": 1})
     posted = {path for method, path in registry.requests if method == "POST"}
     assert posted == {"/subjects/out-key/versions", "/subjects/out-value/versions"}
 

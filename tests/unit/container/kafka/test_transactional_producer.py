@@ -20,7 +20,7 @@ from homeport.container.kafka.transactional_producer import (
     Silence,
     TransactionalProducer,
 )
-from homeport.container.progress.transaction_plan import Send
+from homeport.container.progress.transaction_plan import Send, SendPairs, Sends
 from homeport.job_coordinator.kafka.topics import TopicAdmin
 
 SYSTEM = SystemConfig.of(Config({"systems.kafka.consumer.bootstrap.servers": "b:1"}), "kafka")
@@ -389,6 +389,19 @@ def test_sends_keep_their_order_and_the_last_of_each_partition_has_a_report(
         heard.append((topic, key, value, partition, callback is not None, timestamp, headers))
 
     monkeypatch.setattr(case.library, "produce", produce)
+    pairs = SendPairs("out", "kafka")
+    pairs.flat.extend([b"j", b"10", None, None])
+    case.producer.send(
+        Sends([Send("out", b"i", b"0"), pairs, Send("out", b"k", b"12", 2), Send("out", b"l", b"")])
+    )
+    assert heard == [
+        ("out", b"i", b"0", -1, False, 0, None),
+        ("out", b"j", b"10", -1, False, 0, None),
+        ("out", None, None, -1, False, 0, None),
+        ("out", b"k", b"12", 2, True, 0, None),
+        ("out", b"l", b"", -1, False, 0, None),
+    ]
+    heard.clear()
     case.producer.send(
         [
             Send("out", b"a", b"1"),
@@ -437,3 +450,8 @@ def test_a_full_queue_is_waited_for_in_turn(case: _Case, monkeypatch: pytest.Mon
         ]
     )
     assert sent == [b"0", b"1", b"2", b"3"]
+    full = iter([False, True, False, False, True, True, False])
+    pairs = SendPairs("out", "kafka")
+    pairs.flat.extend([None, b"4", None, b"5", None, b"6", None, b"7"])
+    case.producer.send(Sends([pairs]))
+    assert sent[4:] == [b"4", b"5", b"6", b"7"]

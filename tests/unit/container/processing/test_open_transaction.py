@@ -162,7 +162,7 @@ def test_a_transaction_that_is_over_holds_nothing(close: Callable[[OpenTransacti
     case.open.add_writes()
     assert math.isfinite(case.open.time_left_s())
     close(case.open)
-    assert case.outputs.sends == []
+    assert list(case.outputs.sends) == []
     assert math.isinf(case.open.time_left_s())
     assert not case.open.is_due(lambda: True)
 

@@ -195,7 +195,7 @@ def test_an_error_of_kafka_that_passes_the_collector_is_never_skipped(
     def fails(_outputs: Outputs, _stream: str) -> NoReturn:
         raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
 
-    monkeypatch.setattr(Outputs, "_place", fails)
+    monkeypatch.setattr(Outputs, "_names", fails)
     with pytest.raises(TaskFailedError, match="KafkaException"):
         case.run(lambda _, collector: collector.send("out", b""))
     assert case.task.ignored == 0

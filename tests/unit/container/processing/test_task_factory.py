@@ -157,7 +157,7 @@ def _sent(table: pa.Table, **more: str) -> list[Send]:
     task, outputs = RowSender(), Outputs({"kafka"}, {"kafka"}, None)
     task.init(Context(TaskName("Partition 0"), config, {}))
     task.process_batch(table, outputs)
-    return outputs.take()
+    return list(outputs.take())
 
 
 def _send(

@@ -15,6 +15,7 @@ from homeport.container.callables import TaskFailedError
 from homeport.container.host.run_over import RunOverError
 from homeport.container.processing.task_instance import Context, Outputs, Requests, TaskInstance
 from homeport.container.progress.topic_rules import size_of
+from homeport.container.progress.transaction_plan import Send
 from homeport.job_coordinator.model.ids import TaskName
 
 
@@ -30,7 +31,7 @@ def test_streams_are_named_with_or_without_their_system() -> None:
     assert [send.topic for send in outputs.sends] == ["out", "out", "my.topic"]
     assert outputs.size_bytes == 6
     outputs.clear()
-    assert outputs.sends == []
+    assert list(outputs.sends) == []
 
 
 def test_output_taken_for_sending_still_counts_for_the_transaction() -> None:
@@ -38,9 +39,24 @@ def test_output_taken_for_sending_still_counts_for_the_transaction() -> None:
     outputs = _outputs()
     outputs.send("out", b"v", b"k")
     taken = outputs.take()
-    assert (len(taken), outputs.sends, outputs.size_bytes) == (1, [], 2)
+    assert (len(list(taken)), list(outputs.sends), outputs.size_bytes) == (1, [], 2)
     outputs.clear()
     assert outputs.size_bytes == 0
+
+
+def test_records_of_one_topic_keep_their_order_whatever_they_have_and_name() -> None:
+    """Plain ones, with headers, by either name of the stream; and what is taken does not grow."""
+    outputs = _outputs()
+    outputs.send("out", b"0")
+    outputs.send("kafka.out", b"1")
+    outputs.send("b", b"x")
+    outputs.send("out", b"2", headers={"h": b""})
+    outputs.send("kafka.out", b"3", b"k")
+    outputs.send("out", b"4")
+    taken = outputs.take()
+    outputs.send("out", b"5")
+    assert [s.value for s in taken if s.topic == "out"] == [b"0", b"1", b"2", b"3", b"4"]
+    assert list(outputs.sends) == [Send("out", None, b"5", system="kafka")]
 
 
 def test_headers_of_one_name_are_passed_on_whole_and_in_their_order() -> None:
@@ -60,7 +76,7 @@ def test_headers_of_one_name_are_passed_on_whole_and_in_their_order() -> None:
         [("a", b"2"), ("b", None), ("c", b"3")],
         pairs[:1],
     ]
-    assert size_of(outputs.sends[0]) == len("aba") + 2
+    assert size_of(next(iter(outputs.sends))) == len("aba") + 2
 
 
 def test_an_output_that_cannot_be_sent_is_refused_at_once() -> None:

@@ -51,11 +51,11 @@ def test_dead_letters_are_of_the_transaction_of_their_batch() -> None:
     typed = _typed(outputs, drop=True)
     ahead = Prefetch(pipeline, SameThread(), typed=typed)
     ahead.add(_batch(b'{"n": 1}', b"bad", None))
-    assert outputs.sends == []
+    assert list(outputs.sends) == []
     prefetched = ahead.take(0)
     assert prefetched is not None
     assert prefetched.rows.column("value").to_pylist() == [{"n": 1}, None]
-    assert outputs.sends == []
+    assert list(outputs.sends) == []
     typed.refuse(prefetched.refused)
     assert [send.value for send in outputs.sends] == [b"bad"]
     assert pipeline.runs == [2]
