@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -13,11 +13,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from homeport.config.config import Config
 from homeport.config.settings.sections import SystemConfig
+from homeport.config.system_stream import SystemStream
 from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
     TransactionalProducer,
 )
-from homeport.container.progress.transaction_plan import Send
+from homeport.container.progress.transaction_plan import Changes, Send, SendPairs, Sends, StoreId
+from homeport.job_coordinator.model.ids import TaskName
 
 DEADLINE_S = 30.0
 TRANSACTION_TIMEOUT_MS = 20_000
@@ -33,11 +35,19 @@ def _topic(kafka: str) -> str:
     return name
 
 
-def _send_on(producer: TransactionalProducer, topic: str) -> None:
+def _pairs(topic: str, *records: tuple[bytes | None, bytes | None]) -> Sends:
+    """Records without more than a key and a value, as a task's collector has them."""
+    pairs = SendPairs(topic, None)
+    for record in records:
+        pairs.flat.extend(record)
+    return Sends([pairs])
+
+
+def _send_on(producer: TransactionalProducer, sends: Iterable[Send]) -> None:
     """Records are handed over until that fails."""
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        producer.send([Send(topic, None, b"y", 0)])
+        producer.send(sends)
 
 
 @pytest.fixture(name="producer")
@@ -83,13 +93,15 @@ def _is_aborted(servers: str, topic: str) -> bool:
     return not any(_committed(servers, topic, partition) for partition in range(PARTITIONS))
 
 
+@pytest.mark.parametrize("are_pairs", [False, True])
 def test_a_record_refused_while_others_are_handed_over_is_the_reason(
-    kafka: str, producer: TransactionalProducer, topic: str
+    kafka: str, producer: TransactionalProducer, topic: str, *, are_pairs: bool
 ) -> None:
     """Not the state that the refusal has put the library into."""
     producer.send([Send(topic, None, _LARGE, 0)])
+    others = _pairs(topic, (None, b"y")) if are_pairs else [Send(topic, None, b"y", 0)]
     with pytest.raises(RecordRefusedError, match="Message size too large"):
-        _send_on(producer, topic)
+        _send_on(producer, others)
     assert _is_aborted(kafka, topic)
 
 
@@ -142,6 +154,37 @@ def test_a_refused_record_in_the_midst_fails_the_transaction(
     producer.send([send for pair in zip(sends, others, strict=True) for send in pair])
     with pytest.raises(RecordRefusedError, match=expected):
         producer.deliver()
+    assert _is_aborted(kafka, topic)
+
+
+def test_pairs_arrive_whole_and_in_their_order(
+    kafka: str, producer: TransactionalProducer, topic: str
+) -> None:
+    """So do those behind a record that is none, in the same topic; and the changes of a store."""
+    count = 3000
+    sends = _pairs(topic, *((b"k", b"%d" % i) for i in range(count)))
+    sends.parts.append(Send(topic, b"k", b"h", headers=[("h", b"x")]))
+    sends.parts += _pairs(topic, (b"k", None), (b"k", b"")).parts
+    producer.send(sends)
+    entries = {b"%d" % i: b"v" if i % 2 else None for i in range(count)}
+    changes = Changes(StoreId("s", TaskName("t")), SystemStream("kafka", topic), 1, entries)
+    producer.send_changes(changes)
+    producer.deliver()
+    (found,) = producer.commit().items()
+    records = [(r.key(), r.value()) for p in range(PARTITIONS) for r in _committed(kafka, topic, p)]
+    values = [*(b"%d" % i for i in range(count)), b"h", None, b""]
+    assert [value for key, value in records if key == b"k"] == values
+    assert [(key, value) for key, value in records if key != b"k"] == [*entries.items()]
+    last = max(r.offset() or 0 for r in _committed(kafka, topic, 1) if r.key() != b"k")
+    assert found == ((topic, 1), last)
+
+
+def test_a_record_that_the_client_refuses_among_pairs_is_the_reason(
+    kafka: str, producer: TransactionalProducer, topic: str
+) -> None:
+    """Its limit is that of the system's producer."""
+    with pytest.raises(RecordRefusedError, match="too large"):
+        producer.send(_pairs(topic, (None, b"a"), (None, b"b" * 6_000_000), (None, b"c")))
     assert _is_aborted(kafka, topic)
 
 

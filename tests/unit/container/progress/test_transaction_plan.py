@@ -8,6 +8,9 @@ from homeport.container.progress import checkpoint
 from homeport.container.progress.transaction_plan import (
     FlushAction,
     FlushStep,
+    Send,
+    SendPairs,
+    Sends,
     Step,
     StoreId,
     StoreProgress,
@@ -117,3 +120,18 @@ def test_a_store_that_has_not_moved_is_left_alone(
     """But STORE-META says from time to time that it still stands at the head."""
     assert not progress.has_moved
     assert _names(flush_plan(LOGGED, progress)) == steps
+
+
+def test_sends_are_their_records_in_order() -> None:
+    """Whether they are kept one by one or as pairs."""
+    pairs = SendPairs("a", "kafka")
+    assert not Sends()
+    pairs.flat.extend([b"k", b"1", None, None])
+    other = Send("a", b"k", b"2", 1)
+    sends = Sends([pairs, other])
+    assert sends
+    assert list(sends) == [
+        Send("a", b"k", b"1", system="kafka"),
+        Send("a", None, None, system="kafka"),
+        other,
+    ]
