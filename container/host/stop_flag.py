@@ -21,8 +21,9 @@ class OvertakenError(HomeportError):
 class StopFlag:
     """The order to stop one incarnation; once set, it stays so.
 
-    ``is_to_rest``: whether the process waits for the next incarnation's permit afterwards.
-    ``kept``: the tasks that this permit will probably have too.
+    ``is_ordered``: as ``is_set``, for a look at each of many records. ``is_to_rest``: whether the
+    process waits for the next incarnation's permit afterwards. ``kept``: the tasks that this permit
+    will probably have too.
 
     A pipe, not ``threading.Event``: a handler that sets an Event while the same thread waits for it
     can wait for ever for the Event's own lock.
@@ -33,13 +34,13 @@ class StopFlag:
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
-        self._set = False
+        self.is_ordered = False
         # Without a reference, no thread waits any more.
         weakref.finalize(self, _close, self._reader, self._writer).atexit = False
 
     def rest(self, kept: Collection[TaskName] = ()) -> None:
         """Order the stop, after which the process waits for a permit, unless ``set`` comes too."""
-        if not self._set:
+        if not self.is_ordered:
             self.is_to_rest, self.kept = True, frozenset(kept)
             self._wake()
 
@@ -49,18 +50,18 @@ class StopFlag:
         self._wake()
 
     def _wake(self) -> None:
-        if not self._set:
-            self._set = True
+        if not self.is_ordered:
+            self.is_ordered = True
             os.write(self._writer, b"x")
 
     def is_set(self) -> bool:
         """Return whether the container has the order to stop."""
-        return self._set
+        return self.is_ordered
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the flag is set, or for ``seconds``; return whether it is set."""
         _readable((self._reader,), seconds)
-        return self._set
+        return self.is_ordered
 
     def wait_for_input(self, fd: int, seconds: float | None = None) -> bool:
         """Wait until ``fd`` can be read or the flag is set; False: neither is after ``seconds``."""
@@ -73,7 +74,7 @@ class StopFlag:
 
     def check(self) -> None:
         """Raise StopRequestedError where the container has the order to stop."""
-        if self._set:
+        if self.is_ordered:
             raise StopRequestedError("ordered to stop")
 
 

@@ -243,7 +243,7 @@ class StreamContainer(Container):
             limit = self._job.records.max_concurrency
             calls = calls_for(task_class, limit, self._stop.check, self._calls)
             tasks, requests = make_tasks(
-                self._job, task_class, context_of, outputs, self._next_message, calls
+                self._job, task_class, context_of, outputs, self._stop, self._calls, calls
             )
         watched = {name: WatchedTask(name, task, self._calls) for name, task in tasks.items()}
         return watched, requests, calls
@@ -300,11 +300,6 @@ class StreamContainer(Container):
         if pipeline is None or self._settings is None:
             return None
         return WatchedPipeline(pipeline, self._settings.name, self._calls)
-
-    def _next_message(self) -> None:
-        """Count a StreamTask's next message as a call; StopRequestedError ends the batch."""
-        self._calls.tick()
-        self._stop.check()
 
     def _watched_topics(self, stream: CoordinatorStreamStore) -> TopicWatch:
         """Return the watch of the topics, before anything is read of them: they hold the state."""

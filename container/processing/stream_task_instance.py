@@ -13,6 +13,8 @@ from homeport.config.errors import HomeportError
 from homeport.config.settings.records_section import ALL_EXCEPTIONS
 from homeport.container.api import IncomingMessage, StreamTask, Timer
 from homeport.container.callables import takes_context
+from homeport.container.host.stop_flag import StopFlag
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.function_task import FunctionTask, PairFunction
 from homeport.container.processing.records import Messages, ReadRecords
 from homeport.container.processing.task_instance import (
@@ -38,15 +40,16 @@ class StreamTaskParts:
     """The parts that the StreamTasks of one container share.
 
     ``ignored``: class names of exceptions that are skipped if the task itself raises them.
-    ``may_go_on``: raises after the order to stop. ``read``: as ``InputMessages.parts``; None after
-    a pipeline.
+    ``read``: as ``InputMessages.parts``; None after a pipeline. ``stop`` is looked at before each
+    message, and ``watch`` has a tick for it.
     """
 
     outputs: Outputs
     requests: Requests
     messages: Messages
     ignored: frozenset[str]
-    may_go_on: Callable[[], None]
+    stop: StopFlag
+    watch: CallWatch
     read: Callable[[pa.Table], Iterator[ReadRecords | Iterator[IncomingMessage]]] | None = None
 
 
@@ -104,9 +107,11 @@ class StreamTaskInstance:
         self, messages: Iterator[IncomingMessage], process: Callable[..., object]
     ) -> None:
         outputs, context, is_short = self._parts.outputs, self._context, self._is_short
-        may_go_on = self._parts.may_go_on
+        stop, watch = self._parts.stop, self._parts.watch
         for message in messages:
-            may_go_on()
+            watch.ticks += 1
+            if stop.is_ordered:
+                stop.check()
             try:
                 if is_short:
                     found = process(message, context)
@@ -119,7 +124,7 @@ class StreamTaskInstance:
                     require_run(self._name, step_of(message), found)
 
     def _process_pairs(self, part: ReadRecords, function: PairFunction) -> None:
-        may_go_on = self._parts.may_go_on
+        stop, watch = self._parts.stop, self._parts.watch
         keys = iter(part.keys)
 
         def step() -> str:
@@ -128,7 +133,9 @@ class StreamTaskInstance:
             return step_of(next(part._replace(keys=[None], values=[None], rows=rows).messages()))
 
         for key, value in zip(keys, part.values, strict=True):
-            may_go_on()
+            watch.ticks += 1
+            if stop.is_ordered:
+                stop.check()
             try:
                 found = function(key, value)
             except BaseException as error:  # noqa: BLE001 - user code may raise anything

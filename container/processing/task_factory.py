@@ -25,7 +25,9 @@ from homeport.container.classes import (
     with_classes,
 )
 from homeport.container.container_job import ContainerJob
+from homeport.container.host.stop_flag import StopFlag
 from homeport.container.native.json_reader import natively
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import (
     AsyncStreamTask,
@@ -62,12 +64,14 @@ def make_tasks(
     task_class: type[BatchTask | StreamTask],
     context_of: Callable[[TaskName], Context],
     outputs: Outputs,
-    may_go_on: Callable[[], None],
+    stop: StopFlag,
+    watch: CallWatch,
     calls: ThreadCalls | LoopCalls | None = None,
 ) -> tuple[dict[TaskName, Task], Requests]:
     """Make every task of the container; return them, and their requests to it.
 
-    ``calls``: makes calls of ``process``; None: each is made when its message comes.
+    ``stop`` and ``watch``: as in ``StreamTaskParts``. ``calls``: makes calls of
+    ``process``; None: each is made when its message comes.
 
     Raises:
         TaskFailedError: a task raised.
@@ -79,10 +83,10 @@ def make_tasks(
         made = {n: TaskInstance(task_class, context_of(n), outputs, requests) for n in names}
         return {**made}, requests
     if calls is None:
-        parts = _parts(job, outputs, requests, may_go_on)
+        parts = _parts(job, outputs, requests, stop, watch)
         return {n: StreamTaskInstance(task_class, context_of(n), parts) for n in names}, requests
     guard: Callable[[Any], Any] = functools.partial(Locked, lock=threading.Lock())
-    parts = _parts(job, guard(outputs), requests, may_go_on)
+    parts = _parts(job, guard(outputs), requests, stop, watch)
 
     def shared(name: TaskName) -> Context:
         return context_of(name).shared(guard)
@@ -93,15 +97,15 @@ def make_tasks(
 
 
 def _parts(
-    job: ContainerJob, outputs: Outputs, requests: Requests, may_go_on: Callable[[], None]
+    job: ContainerJob, outputs: Outputs, requests: Requests, stop: StopFlag, watch: CallWatch
 ) -> StreamTaskParts:
     ignored = job.records.ignored_exceptions
     if job.task.has_pipeline:
-        return StreamTaskParts(outputs, requests, pipeline_messages, ignored, may_go_on)
+        return StreamTaskParts(outputs, requests, pipeline_messages, ignored, stop, watch)
     inputs = {(s.system, s.stream) for t in job.tasks for s in t.system_stream_partitions}
     serdes = {stream: stream_serdes(job, *stream) for stream in sorted(inputs)}
     messages = InputMessages(lambda *stream: serdes[stream], bad_records(job, outputs).met)
-    return StreamTaskParts(outputs, requests, messages.of, ignored, may_go_on, messages.parts)
+    return StreamTaskParts(outputs, requests, messages.of, ignored, stop, watch, messages.parts)
 
 
 def outputs_of(job: ContainerJob, count_of: Callable[[str, str], int]) -> Outputs:

@@ -33,6 +33,7 @@ from homeport.container.incarnation.start_up import Positions, commit_starts, re
 from homeport.container.kafka.drain import Drain
 from homeport.container.kafka.input_consumer import InputConsumer, Reading
 from homeport.container.kafka.log_reader import KafkaChangelogReader
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import calls_for
 from homeport.container.processing.loop_dependencies import LoopDependencies
@@ -182,14 +183,13 @@ class MemoryContainer:
         positions = self._restored(producer)
         outputs = outputs_of(job, lambda name, topic: brokers[name].partition_count(topic))
         self.contexts = contexts_of(job, storage, self._report, lambda: self._around.clock.now_ms)
-        go_on = never_stopped().check
-        calls = self._calls = calls_for(task_class, job.records.max_concurrency, go_on)
+        stop, watch = never_stopped(), CallWatch(None)
+        calls = self._calls = calls_for(task_class, job.records.max_concurrency, stop.check)
         tasks, requests = make_tasks(
-            job, task_class, self.contexts.__getitem__, outputs, go_on, calls
+            job, task_class, self.contexts.__getitem__, outputs, stop, watch, calls
         )
         self._tuning = Tuning.of(job.config)
-        pause = never_stopped().pause
-        drain = Drain(job.systems, pause, lambda system, _: MemoryLog(brokers[system.name]))
+        drain = Drain(job.systems, stop.pause, lambda system, _: MemoryLog(brokers[system.name]))
         return LoopDependencies(
             InputConsumer(
                 job.systems,

@@ -30,6 +30,7 @@ from homeport.container.kafka.log_reader import KafkaChangelogReader, LogReader
 from homeport.container.kafka.plain_producer import PlainOutputs
 from homeport.container.kafka.topic_watch import TopicWatch
 from homeport.container.kafka.transactional_producer import TransactionalProducer
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.loop_dependencies import LoopDependencies, Pipeline
 from homeport.container.processing.run_loop import RunLoop
 from homeport.container.processing.task_factory import make_tasks, typed_input
@@ -109,16 +110,9 @@ class Run:
         self._storage.restore(KafkaChangelogReader(self._readers), listener, workers)
         self._outputs = Outputs(job.systems, job.output_systems, job.job.default_system)
         self._task_class = task_class
-        self._stop = StopFlag()
-        self._tasks, self._requests = make_tasks(
-            job, task_class, self._context, self._outputs, self._may_go_on
-        )
         self._plain = None
         if not job.task.exactly_once:
             self._plain = PlainOutputs(job.systems, job.task.checkpoint_system)
-
-    def _may_go_on(self) -> None:
-        self._stop.check()
 
     def _context(self, task_name: TaskName) -> Context:
         store = self._job.stores[0]
@@ -150,7 +144,9 @@ class Run:
     ) -> None:
         """The loop from these positions, until ``stop`` is set."""
         typed = typed_input(self._job, self._task_class, self._outputs)
-        self._stop = stop
+        tasks, requests = make_tasks(
+            self._job, self._task_class, self._context, self._outputs, stop, CallWatch(None)
+        )
         tuning = Tuning.of(self._job.config)
         settings = loop_settings(self._job, is_stream_task=issubclass(self._task_class, StreamTask))
         source = InputConsumer(
@@ -162,8 +158,8 @@ class Run:
         parts = LoopDependencies(
             source,
             pipeline,
-            self._tasks,
-            self._requests,
+            tasks,
+            requests,
             self._outputs,
             self._storage,
             self._producer,

@@ -462,14 +462,16 @@ class WorldStop(StopFlag):
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._set = False
+        self.is_ordered = False
 
     def _wake(self) -> None:
-        self._set = True
+        self.is_ordered = True
 
     def wait(self, seconds: float | None = None) -> bool:
         """Returns when set, or after ``seconds``; whether it is set."""
-        return self._clock.wait_for(lambda: self._set, None if seconds is None else seconds * 1000)
+        return self._clock.wait_for(
+            lambda: self.is_ordered, None if seconds is None else seconds * 1000
+        )
 
 
 class _Facade:

@@ -16,6 +16,7 @@ from homeport.container.host.lease_memory import LeaseMemory
 from homeport.container.host.stop_flag import StopFlag
 from homeport.container.incarnation import container_runner as stream_container
 from homeport.container.incarnation.warm_up import GettingReady
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.records import BadRecords, InputMessages
 from homeport.container.processing.stream_task_instance import StreamTaskInstance, StreamTaskParts
 from homeport.container.processing.task_instance import Context, Outputs, Requests
@@ -62,7 +63,7 @@ class _Exiting(StreamTask):
 def _instance() -> StreamTaskInstance:
     ignored = frozenset({"*", "SystemExit"})
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
-    parts = StreamTaskParts(outputs, Requests(), _one, ignored, lambda: None)
+    parts = StreamTaskParts(outputs, Requests(), _one, ignored, StopFlag(), CallWatch(None))
     return StreamTaskInstance(_Exiting, Context(TaskName("T"), {}, {}), parts)
 
 

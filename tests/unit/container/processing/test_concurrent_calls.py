@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from homeport.container.api import IncomingMessage, MessageCollector, StreamTask, TaskCoordinator
-from homeport.container.host.stop_flag import StopRequestedError
+from homeport.container.host.stop_flag import StopFlag, StopRequestedError
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import AsyncStreamTask, order_of
 from homeport.container.processing.records import pipeline_messages
@@ -152,7 +153,9 @@ def test_the_close_of_a_task_is_waited_for_after_the_order_to_stop() -> None:
     order = _Order()
     calls = LoopCalls(2, order.go_on)
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
-    parts = StreamTaskParts(outputs, Requests(), pipeline_messages, frozenset(), order.go_on)
+    parts = StreamTaskParts(
+        outputs, Requests(), pipeline_messages, frozenset(), StopFlag(), CallWatch(None)
+    )
     task = AsyncStreamTask(_Closing, Context(_TASK, {}, {}), parts, calls)
     order.has_come.set()
     task.close()

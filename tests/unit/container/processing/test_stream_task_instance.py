@@ -26,7 +26,8 @@ from homeport.container.callables import TaskFailedError
 from homeport.container.classes import load_serde
 from homeport.container.engine.storage_engine import DamagedStoreError
 from homeport.container.host.disk_space import DiskError, DiskFullError
-from homeport.container.host.stop_flag import OvertakenError, StopRequestedError
+from homeport.container.host.stop_flag import OvertakenError, StopFlag, StopRequestedError
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.stream_task_instance import StreamTaskInstance, StreamTaskParts
 from homeport.container.processing.task_instance import Context, Outputs, Requests
 from homeport.container.storage.overlay import Overlay
@@ -101,7 +102,9 @@ class _Case:
         store = TypedStore(overlay, serde, serde, ValueGuard.of(STORE, TASK))
         self.outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
         ignored = frozenset({ALL_EXCEPTIONS})
-        parts = StreamTaskParts(self.outputs, Requests(), _messages, ignored, lambda: None)
+        parts = StreamTaskParts(
+            self.outputs, Requests(), _messages, ignored, StopFlag(), CallWatch(None)
+        )
         self.task = StreamTaskInstance(_Task, Context(TASK, {}, {"s": store}), parts)
 
     def breaks(self, error: Exception) -> None:
@@ -251,7 +254,7 @@ class _Exacting(StreamTask):
 def _exacting(requests: Requests) -> StreamTaskInstance:
     outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
     ignored = frozenset({ALL_EXCEPTIONS})
-    parts = StreamTaskParts(outputs, requests, _messages, ignored, lambda: None)
+    parts = StreamTaskParts(outputs, requests, _messages, ignored, StopFlag(), CallWatch(None))
     return StreamTaskInstance(_Exacting, Context(TASK, {}, {}), parts)
 
 

@@ -19,6 +19,7 @@ from homeport.container.api import (
 from homeport.container.callables import TaskFailedError
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag, StopRequestedError
+from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.loop_dependencies import Task
 from homeport.container.processing.records import UndecodableError
 from homeport.container.processing.task_factory import RowSender, make_tasks, task_class_of
@@ -69,7 +70,7 @@ class _Container:
         self.outputs = Outputs({"kafka"}, {"kafka"}, "kafka")
         self.stop = StopFlag()
         made = make_tasks(
-            job, _Echo, lambda name: Context(name, {}, {}), self.outputs, self.stop.check
+            job, _Echo, lambda name: Context(name, {}, {}), self.outputs, self.stop, CallWatch(None)
         )
         self.tasks: Mapping[TaskName, Task] = made[0]
         self.requests: Requests = made[1]
