@@ -7,10 +7,10 @@ it would take a Series for a list, and NaN for a number.
 
 import contextlib
 import sys
-import threading
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from threading import get_ident
 from types import ModuleType
 
 import pyarrow as pa
@@ -32,14 +32,14 @@ class _Watching(MetaPathFinder):
     """Notices the first import of pandas. ``refused``: the thread that does not find it."""
 
     def __init__(self) -> None:
-        self.refused: int | None = threading.get_ident()
+        self.refused: int | None = get_ident()
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if name != _PANDAS:
             return None
-        if self.refused == threading.get_ident():
+        if self.refused == get_ident():
             raise ModuleNotFoundError(f"{name} is not imported for Arrow alone", name=name)
         for other in sys.meta_path:
             spec = None if other is self else other.find_spec(name, path, target)
