@@ -469,9 +469,8 @@ class WorldStop(StopFlag):
 
     def wait(self, seconds: float | None = None) -> bool:
         """Returns when set, or after ``seconds``; whether it is set."""
-        return self._clock.wait_for(
-            lambda: self.is_ordered, None if seconds is None else seconds * 1000
-        )
+        limit_ms = None if seconds is None else seconds * 1000
+        return self._clock.wait_for(lambda: self.is_ordered, limit_ms)
 
 
 class _Facade:
