@@ -10,11 +10,18 @@ from collections.abc import Callable
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, PartitionMetadata, TopicMetadata
 from counted_words import counts, is_exact, local_state, words
-from stream_containers import Job, Running
+from stream_containers import P0, Job, Running
 from topic_records import alter
 
 from homeport.config.errors import UnavailableError
+from homeport.config.settings.sections import JobConfig
 from homeport.container.host.exit_codes import EXIT_UNAVAILABLE
+from homeport.job_coordinator.model.incarnation import (
+    STATE_TOPIC,
+    Incarnation,
+    state_partition,
+    transactional_id,
+)
 from homeport.local_cluster.cluster import LocalCluster
 
 LIMIT_S = 90.0
@@ -117,6 +124,13 @@ class Watched:
     def leader(self, topic: str) -> int:
         """The broker that leads partition 0."""
         return int(self.partition(topic).leader)
+
+    def coordinator(self) -> int:
+        """The broker that decides the transactions of its container."""
+        job = JobConfig.of(self.job.config)
+        writer = transactional_id(job.name, job.id, Incarnation(P0, self._epoch))
+        partitions = topics_of(self._admin)[STATE_TOPIC].partitions
+        return int(partitions[state_partition(writer, len(partitions))].leader)
 
     def requires(self, topic: str, in_sync: int) -> None:
         """So many replicas of the topic must be in sync."""
