@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from confluent_kafka import Producer
 from mock_cluster import MockCluster, Record, mock_cluster
 
 from homeport.config.config import Config
@@ -22,6 +23,7 @@ from homeport.container.kafka.changelog_feed import KafkaChangelogFeed
 from homeport.container.kafka.input_consumer import InputConsumer, MicroBatch, Reading
 from homeport.container.kafka.log_reader import LogReader
 from homeport.container.native import library
+from homeport.container.native.bulk_producer import BulkProducer
 from homeport.container.progress.clock_reading import ClockReading
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
@@ -167,12 +169,25 @@ def _clock() -> ClockReading:
     return ClockReading(0)
 
 
+def bring_back(cluster: MockCluster, seed: int) -> None:
+    """Assert that records of any form that are put natively come back as they are."""
+    random_ = random.Random(seed)  # noqa: S311 - of a test
+    topic, count = f"put-{seed}", 3000
+    keys, values = (random_.choices(_BYTES, k=count) for _ in range(2))
+    client = Producer({"bootstrap.servers": cluster.servers})
+    assert BulkProducer(client).produce(topic, keys, values, 1) == count
+    assert client.flush(DEADLINE_S) == 0
+    found = rows_of(source_of(cluster, {TaskName("T"): {ssp(1, topic): 0}}, Reading()), count)
+    assert [(row["key"], row["value"]) for row in found] == list(zip(keys, values, strict=True))
+
+
 def main() -> None:
     """Compare with the library of the first argument, by as many seeds as the second."""
     library.load = lambda: ctypes.CDLL(sys.argv[1])  # type: ignore[assignment] # its own build
     with mock_cluster(PARTITIONS) as cluster:
         for seed in range(int(sys.argv[2])):
             compare(cluster, seed)
+            bring_back(cluster, seed)
         large = [(b"n%d" % n, b"v" * (n % 50)) for n in range(10_000)]
         cluster.send("large", [Record(0, b"k", b"v" * 4_000_000), Record(0, None, b"", large)])
         starts = {TaskName("T"): {ssp(0, "large"): 0}}
