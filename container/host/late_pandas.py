@@ -1,4 +1,4 @@
-"""Keeps pandas out of a process until the job's code imports it.
+"""Keeps pandas out of a process without a pipeline until the job's code imports it.
 
 Arrow imports pandas at its first array, to know pandas' objects: 37 MB in each process, and its
 start. So Arrow does not find it then. Once other code has imported pandas, Arrow looks again: else
@@ -10,12 +10,25 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from threading import get_ident
+from threading import Thread, get_ident
 from types import ModuleType
 
 import pyarrow as pa
 
 _PANDAS = "pandas"
+
+
+def choose_pandas(*, is_needed: bool) -> None:
+    """Have Arrow make its first array without pandas or, in a thread of its own, with it."""
+    if is_needed:
+        Thread(target=with_pandas, name="arrow", daemon=True).start()
+    else:
+        without_pandas()
+
+
+def with_pandas() -> None:
+    """Have Arrow import pandas now: pyspark needs it for its first frame."""
+    pa.array([None])
 
 
 def without_pandas() -> None:

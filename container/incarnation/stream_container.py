@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import BatchTask, StreamTask
-from homeport.container.host.late_pandas import without_pandas
+from homeport.container.host.late_pandas import choose_pandas
 from homeport.container.incarnation import start_up
 from homeport.container.incarnation.adjunct_start import adjunct_feed, head_looks, warn_of_compacted
 from homeport.container.incarnation.changelog_trims import StoreTrim
@@ -146,7 +146,6 @@ class StreamContainer(Container):
         """As of ``Container``."""
         context, phase = self._context, self._context.phases.phase
         with phase("prepare"):
-            without_pandas()
             self._start_spark()
             task_class = task_class_of(self._job.config)
         used = {name: self._job.systems[name] for name in self._job.used_systems}
@@ -285,6 +284,7 @@ class StreamContainer(Container):
         context = self._context
         work_dir = context.environment.work_dir / f"spark-{context.permit.incarnation.epoch}"
         settings = PipelineSettings.of(self._job.config, work_dir)
+        choose_pandas(is_needed=settings is not None)
         if settings is not None:
             self._settings = settings
             self._spark = self._ready.take(settings) or start_pipeline(settings)

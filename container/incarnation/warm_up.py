@@ -136,8 +136,11 @@ class GettingReady:
 
 def _import_all(kind: SpareKind) -> None:
     importlib.import_module("homeport.container.incarnation.stream_container")
-    importlib.import_module("homeport.container.host.late_pandas").without_pandas()
-    if kind in {SpareKind.SPARK, SpareKind.WARM}:
+    pandas = importlib.import_module("homeport.container.host.late_pandas")
+    if kind not in {SpareKind.SPARK, SpareKind.WARM}:
+        pandas.without_pandas()
+    else:
+        pandas.with_pandas()
         with importlib.import_module("homeport.job_coordinator.user_code").IMPORTING:
             importlib.import_module("pyspark.sql")
     gc.collect()

@@ -58,6 +58,22 @@ print(type(pd.__loader__).__name__, type(pd.__spec__.loader).__name__)
     assert _printed(program) == ["1", "0", "SourceFileLoader", "SourceFileLoader"]
 
 
+def test_a_process_that_needs_pandas_has_it_beside_its_other_work() -> None:
+    """Else it has none; a pipeline needs it."""
+    program = """
+import threading
+from homeport.container.host.late_pandas import choose_pandas
+choose_pandas(is_needed={needed})
+[thread.join() for thread in threading.enumerate() if thread.name == "arrow"]
+print("pandas" in sys.modules)
+"""
+    begin = "import sys\n"
+    for needed in (True, False):
+        text = begin + program.format(needed=needed)
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
+        assert done.stdout.decode().split() == [str(needed)]
+
+
 def test_pandas_that_is_here_stays_known() -> None:
     """Nothing is changed then."""
     program = """
