@@ -52,9 +52,9 @@ class KafkaChangelogFeed:
         self._system = system
         self._consumer = consumer(system, follow_properties(system))
         know_topics(self._consumer, system, sorted({topic for topic, _ in starts}))
-        self._consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
         places = {place: place for place in starts}
         self._reader = reader_of(self._consumer, places, PAIRS, native=native)
+        self._consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
         self._reader.assigned(places)
         self._watch = HeadWatch(system, list(starts), pause, clocks, _DELETED)
 

@@ -78,8 +78,8 @@ def reader_of(
 ) -> Reader[P, Rows]:
     """Return the reader of ``client``: the native one where ``native``, and where it can be.
 
-    Shapes: ``places`` {(topic, partition): its name}, in the order of rows. A client that was read
-    natively is never read in Python later.
+    Shapes: ``places`` {(topic, partition): its name}, in the order of rows. They are assigned only
+    afterwards. A client that was read natively is never read in Python later.
     """
     if native and type(client) is Consumer:
         try:
@@ -172,6 +172,9 @@ class QueueReader(Reader[P, Rows]):
         self._names = list(places.values())
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._queue = RecordQueue(client, list(places))
+        # Before a first assignment, too. A thread of the client may be about to put its first
+        # records into the client's own queue when a forward comes: later ones would precede them.
+        self.assigned(self._names)
 
     def take(self, max_rows: int, max_bytes: int, patience_s: float) -> Taken[P, Rows]:
         """See ``Reader``."""
