@@ -80,7 +80,14 @@ class RestoredStores:
 
     def produce(self, count: int, seed: int, size: int = 100) -> None:
         """So many records more in each partition: new keys, old ones again, and deletions."""
-        producer = Producer({"bootstrap.servers": self.servers, "queue.buffering.max.ms": 5})
+        settings: dict[str, str | int | bool] = {
+            "bootstrap.servers": self.servers,
+            # Else a batch that a leader refuses at first comes after later ones.
+            "enable.idempotence": True,
+            "queue.buffering.max.ms": 5,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+        producer = Producer(settings)
         rnd = random.Random(seed)  # noqa: S311 - content of a test
         for partition, content in self.content.items():
             for _ in range(count):
