@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -74,6 +75,28 @@ def test_fields_that_are_not_read_become_no_columns(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(pa, "array", seen)
     json_columns(KIND).decode(array([b"{}"], pa.binary()), frozenset("a"))
     assert made == [pa.string(), pa.decimal128(4, 2), pa.timestamp("us", "UTC")]
+
+
+def test_values_that_a_reader_leaves_are_decoded_and_come_in_their_places() -> None:
+    """Of all fields, and of some; the reader's own elements in these places have no meaning."""
+    kind = struct_of_ddl("a STRING, b INT")
+    python = json_columns(kind)
+    values = [b'{"a": "x", "b": 1}', b'{"b": "1"}', None, b'{"a": "y", "b": 2}', b'{"b": 3}']
+    left: list[int] = []
+
+    def read(array: pa.Array, wanted: pa.StructType) -> tuple[pa.StructArray, list[int]]:
+        assert len(array) == len(values)
+        found = [{"a": "x", "b": 1}, {"b": 9}, None, {"a": "y", "b": 2}, {"b": 3}]
+        return narrowed(pa.array(found, kind), wanted), left
+
+    array = pa.array(values, pa.binary())
+    columns = replace(python, read=read)
+    for only in (None, frozenset("b")):
+        left[:] = [1, 3]
+        assert columns.decode(array, only) == python.decode(array, only)
+        assert list(columns.decode(array, only).bad) == [1]
+        left.clear()
+        assert columns.decode(array, only).column[1].as_py()["b"] == 9
 
 
 AVRO = record("r", a="string", b="int", m={"type": "map", "values": "double"})
