@@ -256,7 +256,7 @@ def _native() -> ctypes.CDLL:
     # Called with Python's lock, as it makes objects; raises what they raise.
     take_objects = ctypes.PYFUNCTYPE(None, pointer, *[ctypes.py_object] * len(Pairs._fields))
     take_objects_of = take_objects(("homeport_take_objects", native))
-    setattr(native, "homeport_take_objects", take_objects_of)  # noqa: B010 - mypy knows no other
+    setattr(native, "homeport_take_objects", take_objects_of)  # noqa: B010 - mypy knows no such attribute
     native.homeport_load(addresses(FUNCTIONS), _addresses(ctypes.pythonapi, PYTHON))
     return native
 

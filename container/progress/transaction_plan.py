@@ -111,7 +111,7 @@ class Send(NamedTuple):
 
 
 class SendPairs:
-    """Records to be sent to one topic, of which each has no more than a key and a value.
+    """Records for one topic, each with a key and a value at most.
 
     The key's partitioner places them. ``flat``: key and value of each in turn.
     """

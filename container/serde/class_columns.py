@@ -56,7 +56,7 @@ def class_columns(record: type, decode: Callable[[bytes], Any]) -> Columns:
 
 
 def _json_needs(record: type) -> frozenset[str] | None:
-    """Return the fields of which ``Columns`` speaks; None: the class has rules of its own."""
+    """Return the ``json_needs`` of ``record``; None: the class has rules of its own."""
     found: Any = types.type_info(record)
     if hasattr(record, "__post_init__") or not all(
         _plain(own.type) in _WITHOUT_RULES for own in found.fields

@@ -136,7 +136,7 @@ def _measured(
         try:
             job.wait_until_running(lambda _: None)
             wait_until(lambda: all(map(_has_spare, job.containers())), "the spares")
-            time.sleep(_REST_S)  # what has just come up is at work in the background still
+            time.sleep(_REST_S)  # processes that have just started work on in the background
             busy = Busy()
             found = _taken(_roles(yarn, [c["pid"] for c in job.containers()]))
             share = busy.share()
