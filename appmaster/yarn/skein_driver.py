@@ -39,6 +39,9 @@ Skein = Any
 def import_skein(environment: Mapping[str, str]) -> Skein:
     """Return the module skein, imported so that it writes nothing into the user's home folder."""
     os.environ.setdefault("SKEIN_CONFIG", str(cache_folder(environment) / "skein-config"))
+    # In each child, gRPC's fork handlers start a thread that may abort the child before its exec.
+    # Our children only exec.
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     with _distutils_version():
         import skein  # noqa: PLC0415 - it reads the environment when it is imported
 

@@ -27,6 +27,27 @@ def test_skein_is_kept_out_of_the_home_folder(
     assert os.environ["SKEIN_CONFIG"] == str(tmp_path / "skein-config")
 
 
+def test_each_child_of_a_process_with_grpc_starts(tmp_path: Path) -> None:
+    """With gRPC's fork handlers, one start in about fifty was aborted before its exec."""
+    script = (
+        "import os\n"
+        "from homeport.appmaster.yarn.skein_driver import import_skein\n"
+        "import_skein(os.environ)\n"
+        "import grpc\n"
+        "from homeport.job_coordinator.parent_death import run_child\n"
+        "channel = grpc.insecure_channel('127.0.0.1:1')\n"
+        "try:\n    channel.unary_unary('/no/server')(b'', timeout=5)\n"
+        "except grpc.RpcError:\n    pass\n"
+        "ends = [run_child(['true'], 20) for _ in range(300)]\n"
+        "print({(end.returncode, end.stderr) for end in ends})"
+    )
+    environment = {**os.environ, "HOMEPORT_CACHE_DIR": str(tmp_path)}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=60)
+    assert done.stdout == b"{(0, b'')}\n"
+
+
 def test_skein_needs_no_distutils(tmp_path: Path) -> None:
     """Which Python 3.12 lacks; what stands in for it goes with the import."""
     script = (
