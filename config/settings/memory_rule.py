@@ -28,6 +28,10 @@ beside it have their shares already; Python's must hold two processes, ``STANDBY
 container, whose JVM uses these, it has a share of its own: as large as it may ever be, since the
 heap that waits is the one that the next incarnation will work with. It is started where the others
 leave its whole share.
+
+Before a restart that an upgrade is about to give, a spare of a job with a pipeline gets warm too,
+without a share, where the others leave ``WAITING_JVM_MB`` more. Its heap stays almost empty until
+the container has ended, and made room. Measured: the JVM 338, its Python 190.
 """
 
 from dataclasses import dataclass
@@ -38,6 +42,7 @@ SMALLEST_HEAP_MB = 512
 SPARE_MB = 144
 STANDBY_MB = 128
 WARM_SPARE_MB = 160
+WAITING_JVM_MB = 384
 STANDBY_ROCKSDB_PART = 4
 """Of RocksDB's share, where active tasks and standbys have one process."""
 _STEP_MB = 64
@@ -104,13 +109,25 @@ def least_with_warm_spare(heap_mb: int | None) -> int:
     return -(-fixed * 8 // (left_of_8 * _STEP_MB)) * _STEP_MB
 
 
-def has_room_for_spare(container_mb: int, used_mb: int, share_mb: int = 0) -> bool:
-    """Return whether a spare may be started beside processes that use so much together.
+def needed_for_spare(container_mb: int, share_mb: int = 0, *, has_jvm: bool = False) -> int:
+    """Return the MB that must be free where a spare is started.
 
     ``share_mb``: what is set apart for it; 0: nothing is, and it leaves the others some room.
+    ``has_jvm``: whether it starts a JVM that has no share; it is there for seconds.
     """
-    needed_mb = share_mb or SPARE_MB + container_mb // _RESERVE_PART
-    return used_mb + needed_mb <= container_mb
+    if has_jvm:
+        return SPARE_MB + WAITING_JVM_MB + container_mb // (2 * _RESERVE_PART)
+    return share_mb or SPARE_MB + container_mb // _RESERVE_PART
+
+
+def has_room_for_spare(
+    container_mb: int, used_mb: int, share_mb: int = 0, *, has_jvm: bool = False
+) -> bool:
+    """Return whether a spare may be started beside processes that use so much together.
+
+    ``share_mb``, ``has_jvm``: as of ``needed_for_spare``.
+    """
+    return used_mb + needed_for_spare(container_mb, share_mb, has_jvm=has_jvm) <= container_mb
 
 
 def must_spare_go(container_mb: int, used_mb: int) -> bool:

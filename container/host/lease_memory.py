@@ -28,7 +28,7 @@ FD_VARIABLE = "HOMEPORT_LEASE_FD"
 LEASE_THREAD = "lease"
 """The name of the thread that watches the deadline."""
 
-_NUMBERS = 13 * 8
+_NUMBERS = 14 * 8
 _NEVER_MS = 1 << 62
 _HEAD = struct.Struct("=II")
 REPORT_BYTES = 64 * 1024
@@ -102,6 +102,11 @@ class LeaseMemory:
     resting = _Number(11, int)
     """Epoch of the incarnation whose process waits for the next permit; the child writes it."""
     _worked_ms = _Number(12, int)
+    has_failed = _Number(13, bool)
+    """Whether a process without a permit never gets ready; the child writes it.
+
+    The last line of its log has the reason.
+    """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd

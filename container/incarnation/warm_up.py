@@ -106,6 +106,9 @@ class GettingReady:
             spark = self._start_spark(over, _ROUNDS)
             while spark is not None and not over.wait(_LOOK_S):
                 self._launcher.is_ready = spark.is_ready()
+                if (fault := spark.fault()) is not None:
+                    self._fail(fault)
+                    return
             return
         while not self._launcher.is_permit_near:
             if over.wait(_NEAR_S):
@@ -130,8 +133,12 @@ class GettingReady:
                 return self._spark
         except HomeportError as error:
             # A start here reports it too, if it still is so then.
-            _LOG.warning("no Spark is made ready: %s", error)
+            self._fail(error)
             return None
+
+    def _fail(self, error: BaseException) -> None:
+        _LOG.warning("no Spark is made ready: %s", " ".join(str(error).split()))
+        self._launcher.has_failed = True
 
 
 def _import_all(kind: SpareKind) -> None:

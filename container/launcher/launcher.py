@@ -220,7 +220,7 @@ class Launcher:
                 spare=self._readiness(),
                 package=self._child.package if self._child else None,
                 prepared=self._prepared,
-                unprepared=self._packages.fault(self._wanted),
+                unprepared=self._packages.fault(self._wanted) or self._spare.fault(),
                 quiet_ms=self._child.process.memory.quiet_ms if self._child else None,
                 python=self._environment.python,
                 version=self._environment.version,
@@ -470,28 +470,29 @@ class Launcher:
 
     def _look_after_spare(self) -> None:
         if self._leaving is None and self._child is None and self._prepares is not None:
-            self._spare.look_after(self._prepares, package=self._own_folder())
+            folder = self._packages.want(self._wanted)
+            self._spare.look_after(self._prepares, package=self._own(folder))
             self._spare.expect_permit()  # it does not give way to what runs here
             return
         if self._child is None or self._leaving is not None:
             self._spare.look_after(None)
             return
         memory = self._child.process.memory
-        own = self._own_folder()
-        self._spare.look_after(memory.spare, memory.spare_share_mb, own)
-        folder = self._packages.find(self._wanted)
+        folder = self._packages.want(self._wanted)
+        own = self._own(folder)
+        is_near = self._wanted != self._child.package
+        self._spare.look_after(memory.spare, memory.spare_share_mb, own, is_restart_near=is_near)
         if folder is not None and (own is None or self._spare.is_prepared(folder)):
             self._prepared = self._wanted
         # By its place: it may have come since ``want``.
         kept = {self._child.folder, self._packages.place(self._wanted), self._spare.package}
         self._packages.keep_only(kept)
 
-    def _own_folder(self) -> Path | None:
+    def _own(self, folder: Path | None) -> Path | None:
         """Return the folder of the wanted package; None: it is not here, or not for this Python.
 
         Another environment's spare would not outlive the change to it.
         """
-        folder = self._packages.want(self._wanted)
         return folder if folder is not None and self._fits(self._wanted) else None
 
     def _readiness(self) -> SpareReport | None:

@@ -5,6 +5,9 @@ memory apart for it. A spare has imported one package of the job's code: an inca
 package cannot use it. If the spare or its Spark dies, another spare is started after a rest. If the
 container needs its memory, the spare is ended, and another is started when there is room
 (``config.memory_rule``). The launcher ends it at its own end, and waits for it.
+
+Before a restart that is near, a spare with Spark's imports gives way to one that also starts the
+Spark, if the container's memory has room for a second JVM. The container works on meanwhile.
 """
 
 import contextlib
@@ -15,7 +18,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from homeport.config.settings.memory_rule import has_room_for_spare, must_spare_go
+from homeport.config.settings.memory_rule import has_room_for_spare, must_spare_go, needed_for_spare
 from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
 from homeport.container.host.resident_memory import resident_bytes
@@ -53,6 +56,8 @@ class Spare:
         self._kind = self._wanted = SpareKind.NONE
         self._package: Path | None = None
         self._lacks_room = False
+        self._is_raised = False  # to one with a Spark, as a restart is near
+        self._is_cold = False  # that Spark has no room
         self._was_ready = False
         self._not_before_ms = 0
         self._looked_ms = 0
@@ -95,14 +100,32 @@ class Spare:
         if self._process is not None:
             self._process.memory.is_permit_near = True
 
+    def fault(self) -> str | None:
+        """Return why the spare never gets ready; None: it is ready, or may be so yet."""
+        process = self._process
+        if process is None or not process.memory.has_failed:
+            return None
+        lines = process.log_tail(_TAIL_BYTES).decode("utf-8", "replace").split("\n")
+        return next((line for line in reversed(lines) if line), None)
+
     def look_after(
-        self, wanted: SpareKind | None, share_mb: int = 0, package: Path | None = None
+        self,
+        wanted: SpareKind | None,
+        share_mb: int = 0,
+        package: Path | None = None,
+        *,
+        is_restart_near: bool = False,
     ) -> None:
         """Keep a spare of the kind wanted, if there is room; None: the present one stays.
 
         ``share_mb``: the memory set apart for it. ``package``: the folder from which it imports;
         None: it is not here yet, so that the present spare stays and none is started.
+        ``is_restart_near``: whether a restart waits for it, so that it starts its Spark.
         """
+        self._is_raised = wanted is SpareKind.SPARK and is_restart_near and package is not None
+        self._is_cold = self._is_cold and self._is_raised
+        if self._is_raised and not self._is_cold:
+            wanted = SpareKind.WARM
         self._wanted = self._wanted if wanted is None else wanted
         process, now_ms = self._process, boot_ms()
         if process is not None and process.poll() is not None:
@@ -112,23 +135,14 @@ class Spare:
         elif wanted is None or self._memory_mb == 0:
             return
         elif process is not None:
-            if self._kind is not wanted:
-                self.end("another kind is wanted")
-            elif package not in {None, self._package}:
-                self.end("another package is wanted")
-            elif self._is_time_to_look(now_ms) and must_spare_go(self._memory_mb, used_mb()):
-                self.end("its memory is needed")
-                self._not_before_ms = now_ms + _SHORTAGE_MS
-                self._lacks_room = True
+            self._hold(wanted, package)
         elif (
             wanted is not SpareKind.NONE
             and package is not None
             and now_ms >= self._not_before_ms
             and self._is_time_to_look(now_ms)
         ):
-            self._lacks_room = not has_room_for_spare(self._memory_mb, used_mb(), share_mb)
-            if not self._lacks_room:
-                self._begin(wanted, package)
+            self._begin_with_room(wanted, share_mb, package)
 
     def end(self, why: str) -> None:
         """End the spare, if there is one, and wait for it."""
@@ -145,6 +159,33 @@ class Spare:
         with contextlib.suppress(OSError):
             process.log_file.unlink()
         self._not_before_ms = boot_ms() + _REST_MS
+
+    def _hold(self, wanted: SpareKind, package: Path | None) -> None:
+        """Keep the present one, unless another is wanted or there is no room."""
+        now_ms = boot_ms()
+        if self._kind is not wanted:
+            self.end("another kind is wanted")
+        elif package not in {None, self._package}:
+            self.end("another package is wanted")
+        elif self._is_time_to_look(now_ms) and must_spare_go(self._memory_mb, used_mb()):
+            self.end("its memory is needed")
+            if self._is_raised and not self._is_cold:
+                self._is_cold = True  # one without a Spark may have room
+                return
+            self._not_before_ms = now_ms + _SHORTAGE_MS
+            self._lacks_room = True
+
+    def _begin_with_room(self, kind: SpareKind, share_mb: int, package: Path) -> None:
+        whole_mb, used = self._memory_mb, used_mb()
+        has_jvm = self._is_raised and not self._is_cold
+        if has_jvm and not has_room_for_spare(whole_mb, used, has_jvm=True):
+            self._is_cold, has_jvm, kind = True, False, SpareKind.SPARK
+            needed = needed_for_spare(whole_mb, has_jvm=True)
+            said = "Spark starts with the restart: before it needs %d MB, and %d of %d MB are used"
+            log.info(said, needed, used, whole_mb)
+        self._lacks_room = not has_room_for_spare(whole_mb, used, share_mb, has_jvm=has_jvm)
+        if not self._lacks_room:
+            self._begin(kind, package)
 
     def _begin(self, kind: SpareKind, package: Path) -> None:
         try:

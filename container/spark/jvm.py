@@ -40,6 +40,10 @@ COMPILER_FLAGS = (
     "-XX:Tier4BackEdgeThreshold=400000"
 )
 
+# By default it is a part of the host's memory: a start would fill hundreds of MB before its first
+# collections.
+FIRST_HEAP = "-Xms64m"
+
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _HEADING = "Error occurred during initialization of VM"
 _LIMIT_S = 30.0
@@ -99,7 +103,7 @@ def lasting_flags(own: str) -> str:
 
     A JVM takes only one collector: without ours where the job names one; the archive is not used.
     """
-    flags = f"{JVM_FLAGS} {COMPILER_FLAGS}"
+    flags = f"{JVM_FLAGS} {COMPILER_FLAGS} {FIRST_HEAP}"
     return flags.replace(f"{COLLECTOR} ", "") if _OTHER_COLLECTOR.search(own) else flags
 
 

@@ -239,8 +239,11 @@ class LocalSpark:
 
     def is_sound(self) -> bool:
         """Return whether the JVM runs, and the pipeline has not failed so far."""
-        failed = self._pipeline.done() and self._pipeline.exception() is not None
-        return self.is_alive() and not failed
+        return self.is_alive() and self.fault() is None
+
+    def fault(self) -> BaseException | None:
+        """Return why the pipeline has failed; None: it has not so far."""
+        return self._pipeline.exception() if self._pipeline.done() else None
 
     def stop(self) -> None:
         """Kill the JVM, and remove its files.

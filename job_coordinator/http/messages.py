@@ -92,10 +92,11 @@ class CheckIn(_Message):
     ``report``: the running container's last report of its work. ``spare``: the spare process.
     ``package``: the running container's; None: the one that YARN has localised, as in an order.
     ``prepared``: the last ordered package that is ready here: it is unpacked, and a spare waits
-    with it. ``unprepared``: why the last ordered package is not here; None: it is here, or on its
-    way. ``quiet_ms``: how long ago the running active container has committed a transaction, or
-    found that no input waits; None: it has not yet. ``python``, ``version``: the environment of the
-    launcher and of homeport in it; None: of 0.1, which does not report them.
+    with it. ``unprepared``: why the last ordered package is not here, or its spare never gets
+    ready; None: it is here, or on its way. ``quiet_ms``: how long ago the running active container
+    has committed a transaction, or found that no input waits; None: it has not yet. ``python``,
+    ``version``: the environment of the launcher and of homeport in it; None: of 0.1, which does not
+    report them.
     """
 
     _what = "a check-in"

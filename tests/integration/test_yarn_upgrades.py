@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from adjunct_planes import logs_of
 from am_attempts import jvm_of, page_of
 from confluent_kafka.admin import AdminClient, NewTopic
 from failover_scenarios import Feed
 from standby_jobs import are_apart, pauses, standby_job
 from topic_records import committed
-from yarn_jobs import KEYS, PARTITIONS, Job, wait_for
+from yarn_jobs import KEYS, PARTITIONS, TASK, Job, wait_for
 
 _WATCH_MS = 1_000
 _WATCH_BAD_MS = 5_000
@@ -75,12 +76,16 @@ def upgrading_job(
     make_job: Callable[[str], Job], folder: Path, name: str, containers: int = 2
 ) -> Job:
     """So many containers with standbys run version one."""
-    job = standby_job(make_job, name, containers=containers)
+    return runs_one(standby_job(make_job, name, containers=containers), folder)
+
+
+def runs_one(job: Job, folder: Path) -> Job:
+    """The job runs version one."""
     job.values |= {
         "task.class": "versioned:Versioned",
         "yarn.package.path": str(package(job, folder, "one")),
     }
-    topic = f"{name}-out"
+    topic = f"{job.name}-out"
     admin = AdminClient({"bootstrap.servers": job.servers})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
     job.produce(KEYS)
@@ -293,3 +298,77 @@ def given(job: Job) -> list[str]:
     """The processors that the upgrade has given its package."""
     found: list[str] = (job.get("v1/status")["upgrade"] or {}).get("given", [])
     return found
+
+
+_FAULT = """
+import os
+
+def with_keys(batch):
+    if "CONTAINER_ID" in os.environ:
+        raise ValueError("a fault of this host")
+    return batch.where("key IS NOT NULL")
+"""
+
+
+def piped_job(make_job: Callable[[str], Job], folder: Path, name: str, memory_mb: str) -> Job:
+    """One container of that memory, with a pipeline and no spare that is always warm, runs one."""
+    job = make_job(name)
+    job.values |= {
+        "job.container.count": "1",
+        "task.commit.ms": "500",
+        "task.pipeline.class": "probe_task:with_keys",
+        "cluster-manager.container.memory.mb": memory_mb,
+    }
+    return runs_one(job, folder)
+
+
+@pytest.mark.parametrize(("memory_mb", "has_room"), [("1536", True), ("1024", False)])
+def test_a_spark_starts_before_the_restart_where_the_memory_has_room(
+    make_job: Callable[[str], Job],
+    tmp_path: Path,
+    announce: Callable[[str], None],
+    memory_mb: str,
+    has_room: bool,  # noqa: FBT001 - pytest's parameter
+) -> None:
+    """The container works meanwhile, and its successor finds that Spark; else the log has why."""
+    job = piped_job(make_job, tmp_path, f"piped-{memory_mb}", memory_mb)
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        done = forward(job, package(job, tmp_path, "two"))
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        versions = is_exact(job, feed)
+    assert set(versions) == {"one", "two"}
+    (said,) = logs_of(job, ["container.log"])
+    (successor,) = (line for line in said.splitlines() if "processor 0 epoch 2 runs" in line)
+    assert "which has waited" in successor
+    assert ("Spark starts with the restart" in said) is not has_room
+    job.judge_history()
+    announce(f"pause of processor 0, s: {pauses(job, '0')}")
+    job.kill()
+
+
+def test_a_pipeline_that_fails_beside_the_container_stops_nothing(
+    make_job: Callable[[str], Job], tmp_path: Path
+) -> None:
+    """The upgrade waits, with the reason, until it is taken back; the container works on."""
+    job = piped_job(make_job, tmp_path, "fails-beside", "1536")
+    two = package(job, tmp_path, "two")
+    (two / "probe_task.py").write_text(TASK + _FAULT)
+    pid = job.containers()["0"]["pid"]
+    feed = Feed(job)
+    feed.go_on()
+    try:
+        with upgrading(job, two) as tool:
+            wait_for(lambda: "a fault of this host" in said(job), job)
+            undone = upgrade(job, "--undo")
+            assert undone.returncode == 0, undone.stderr
+            tool.communicate(timeout=180)
+        assert tool.returncode == 1
+    finally:
+        versions = is_exact(job, feed)
+    assert set(versions) == {"one"}
+    assert job.containers()["0"]["pid"] == pid
+    job.judge_history()
+    job.kill()

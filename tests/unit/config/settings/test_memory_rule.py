@@ -8,12 +8,14 @@ import pytest
 
 from homeport.config.settings.memory_rule import (
     SPARE_MB,
+    WAITING_JVM_MB,
     MemoryShares,
     divide,
     fits_warm_spare,
     has_room_for_spare,
     least_with_warm_spare,
     must_spare_go,
+    needed_for_spare,
 )
 
 
@@ -90,6 +92,16 @@ def test_a_spare_uses_the_memory_that_the_others_leave(container_mb: int) -> Non
     assert not must_spare_go(container_mb, most_mb + SPARE_MB)
     assert not must_spare_go(container_mb, container_mb - container_mb // 16)
     assert must_spare_go(container_mb, container_mb - container_mb // 16 + 1)
+
+
+@pytest.mark.parametrize("container_mb", [1280, 1536, 8192])
+def test_before_a_restart_a_jvm_is_started_in_what_the_others_leave(container_mb: int) -> None:
+    """It stays, too, unless others grow."""
+    needed_mb = needed_for_spare(container_mb, has_jvm=True)
+    most_mb = container_mb - needed_mb
+    assert has_room_for_spare(container_mb, most_mb, has_jvm=True)
+    assert not has_room_for_spare(container_mb, most_mb + 1, has_jvm=True)
+    assert not must_spare_go(container_mb, most_mb + SPARE_MB + WAITING_JVM_MB)
 
 
 def test_from_1280_mb_on_a_standby_and_a_spark_fit_beside_each_other() -> None:

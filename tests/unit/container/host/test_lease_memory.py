@@ -151,12 +151,12 @@ def test_a_childs_watch_beats_until_the_deadline_in_a_daemon_thread() -> None:
 
 
 def test_each_number_has_its_place(memory: LeaseMemory) -> None:
-    """A launcher and its child may be of two releases, in a rolling upgrade."""
+    """A launcher and its children are of one release: no other one reads them."""
     memory.deadline_ms, memory.beat_ms, memory.model_version = 1, 2, 8
     memory.want_spare(SpareKind.WARM, 4)
-    memory.is_ready = memory.is_permit_near = memory.is_finished = True
+    memory.is_ready = memory.is_permit_near = memory.is_finished = memory.has_failed = True
     memory.fenced, memory.confirmed, memory.started, memory.resting = 9, 10, 11, 12
-    assert list(memory.numbers) == [1, 2, 3, 4, 1, 1, 1, 8, 9, 10, 11, 12, 0]
+    assert list(memory.numbers) == [1, 2, 3, 4, 1, 1, 1, 8, 9, 10, 11, 12, 0, 1]
 
 
 def test_each_incarnation_of_a_processors_child_speaks_for_itself(memory: LeaseMemory) -> None:

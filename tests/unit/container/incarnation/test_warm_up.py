@@ -12,6 +12,7 @@ import pytest
 from small_jobs import KEYS
 
 from homeport.config.config import Config
+from homeport.config.errors import HomeportError
 from homeport.container.host.lease_memory import LeaseMemory, SpareKind
 from homeport.container.incarnation import warm_up
 from homeport.container.incarnation.warm_up import GettingReady
@@ -136,6 +137,31 @@ def test_a_process_that_has_its_imports_makes_a_spark_when_one_is_wanted(
         _threads_end()
         assert ready.take(_settings(2)) is not None
         ready.stop()
+
+
+class _Failed(_Spark):
+    """Its pipeline has failed."""
+
+    def is_ready(self) -> bool:
+        return False
+
+    def fault(self) -> BaseException:
+        return HomeportError("no\nsuch column")
+
+
+def test_a_process_whose_spark_fails_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In one line, and in the memory, so that its launcher does not wait for it."""
+    spark = cast("LocalSpark", _Failed())
+    monkeypatch.setattr(warm_up, "_import_all", lambda _kind: None)
+    monkeypatch.setattr(warm_up, "_LOOK_S", 0.001)
+    monkeypatch.setattr(GettingReady, "_start_spark", lambda *_: spark)
+    memory = LeaseMemory.endless()
+    GettingReady(memory).begin(SpareKind.WARM)
+    _threads_end()
+    assert (memory.has_failed, memory.is_ready) == (True, False)
+    assert caplog.messages == ["no Spark is made ready: no such column"]
 
 
 def test_a_process_makes_one_spark(started: queue.Queue[int]) -> None:

@@ -14,6 +14,7 @@ from homeport.container.launcher import packages
 from homeport.job_coordinator.http.messages import Order, OrderKind, Stopped
 from homeport.job_coordinator.model.incarnation import Incarnation
 from homeport.job_coordinator.model.outcomes import StopCause
+from homeport.job_coordinator.status.shape import SpareReport
 from tests.unit.container.launcher.conftest import (
     FIRST,
     LOST_MS,
@@ -158,6 +159,29 @@ def test_the_spare_is_exchanged_for_one_with_the_package(life: Life) -> None:
     assert len({child.pid, old.pid, new.pid}) == 3
     assert _pids_of(life, SECOND) == {new.pid}
     assert life.am.fetched == [FIRST_NAME]
+
+
+def test_a_spare_with_the_package_of_a_restart_starts_its_spark(life: Life) -> None:
+    """The AM hears why it fails, while the child runs on; it is prepared once it is ready."""
+    life.wanted = SpareKind.SPARK
+
+    def fails() -> bool:
+        if len(life.started) == 2:
+            life.started[1].memory.has_failed = True
+        return life.am.check_ins[-1].unprepared is not None
+
+    def is_ready() -> bool:
+        life.started[1].memory.is_ready = True
+        return life.am.check_ins[-1].prepared == FIRST_NAME
+
+    life.am.until_runs(FIRST)
+    life.am.then(_wants(FIRST_NAME), fails, 1000)
+    life.am.then(_wants(FIRST_NAME), is_ready, 1000)
+    assert life.run('echo "its reason"; ' + SHOWS) == 0
+    reasons = {m.unprepared for m in life.am.check_ins}
+    assert reasons == {None, "its reason"}
+    assert life.am.check_ins[-1].spare == SpareReport("warm", is_ready=True)
+    assert life.am.running == FIRST
 
 
 def test_a_spare_of_another_package_gets_no_permit(life: Life) -> None:

@@ -9,6 +9,7 @@ from signal import SIGKILL
 
 import pytest
 
+from homeport.config.settings.memory_rule import needed_for_spare
 from homeport.container.child import process as child_process
 from homeport.container.child.process import ChildProcess
 from homeport.container.host.lease_memory import SpareKind
@@ -50,11 +51,18 @@ class _Kept:
         kind: SpareKind | None = SpareKind.PLAIN,
         after_ms: int = 0,
         package: Path | None = OLD,
+        *,
+        is_near: bool = False,
     ) -> int:
         """The launcher looks after a spare of that kind; how many were started by then."""
         self.now_ms += after_ms
-        self.spare.look_after(kind, package=package)
+        self.spare.look_after(kind, package=package, is_restart_near=is_near)
         return len(self.started)
+
+    def awaits_restart(self, package: Path | None = NEW) -> int:
+        """The same, where a restart of a job with a pipeline is near and the rest is over."""
+        self.wants(SpareKind.SPARK, package=package, is_near=True)
+        return self.wants(SpareKind.SPARK, module._REST_MS, package, is_near=True)
 
     def get_ready(self) -> None:
         self.last.memory.is_ready = True
@@ -176,6 +184,64 @@ def test_a_spare_whose_memory_is_needed_ends_for_long(kept: _Kept) -> None:
     kept.used_mb = 0
     assert kept.wants(after_ms=module._SHORTAGE_MS - 1) == 1
     assert kept.wants(after_ms=1) == 2
+
+
+def test_before_a_restart_a_spare_starts_its_spark(kept: _Kept) -> None:
+    """Once the package is here; with the restart taken back, it is one as before again."""
+    kept.wants(SpareKind.SPARK)
+    assert kept.awaits_restart(None) == 1, "its package is on its way"
+    assert kept.last.poll() is None
+    assert kept.awaits_restart() == 2
+    assert kept.spare.last_report() == SpareReport("warm", is_ready=False)
+    assert not kept.spare.is_prepared(NEW)
+    kept.get_ready()
+    assert kept.spare.is_prepared(NEW)
+    kept.wants(SpareKind.SPARK)
+    kept.wants(SpareKind.SPARK, after_ms=module._REST_MS)
+    assert kept.spare.last_report() == SpareReport("spark", is_ready=False)
+
+
+def test_a_spark_without_room_is_started_by_the_restart(
+    kept: _Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has the numbers; a spare with its imports waits as ever."""
+    caplog.set_level("INFO", "launcher")
+    kept.used_mb = MEMORY_MB - needed_for_spare(MEMORY_MB, has_jvm=True) + 1
+    kept.awaits_restart()
+    assert kept.spare.last_report() == SpareReport("spark", is_ready=False)
+    assert "before it needs 592 MB, and 433 of 1024 MB are used" in caplog.text
+    kept.used_mb = 0
+    assert kept.awaits_restart() == 1, "it stays so for this restart"
+    kept.wants(SpareKind.SPARK, package=NEW)
+    assert kept.awaits_restart() == 2, "and not for the next one"
+    assert kept.spare.last_report() == SpareReport("warm", is_ready=False)
+
+
+def test_a_spark_whose_memory_is_needed_is_started_by_the_restart(kept: _Kept) -> None:
+    """It ends; one with its imports takes its place."""
+    kept.awaits_restart()
+    kept.used_mb = NO_ROOM_MB
+    kept.wants(SpareKind.SPARK, module._LOOK_MS, NEW, is_near=True)
+    assert kept.last.poll() == -SIGKILL
+    assert not kept.spare.is_prepared(NEW)
+    kept.used_mb = 0
+    assert kept.awaits_restart() == 2
+    assert kept.spare.last_report() == SpareReport("spark", is_ready=False)
+    kept.used_mb = NO_ROOM_MB
+    kept.wants(SpareKind.SPARK, module._LOOK_MS, NEW, is_near=True)
+    assert kept.spare.is_prepared(NEW), "that one lacks room, too"
+
+
+def test_a_spare_that_fails_reports_why(kept: _Kept) -> None:
+    """The last line of its log; it is not ready, so no restart follows."""
+    assert kept.spare.fault() is None
+    kept.awaits_restart()
+    with kept.last.log_file.open("a") as log:
+        log.write("first line\nno Spark is made ready: a fault\n\n")
+    assert kept.spare.fault() is None
+    kept.last.memory.has_failed = True
+    assert kept.spare.fault() == "no Spark is made ready: a fault"
+    assert not kept.spare.is_prepared(NEW)
 
 
 def test_memory_is_counted_once_in_a_while(kept: _Kept) -> None:

@@ -13,7 +13,7 @@ import javaproperties
 import pytest
 
 from homeport.container.spark import session
-from homeport.container.spark.jvm import COMPILER_FLAGS, JVM_FLAGS
+from homeport.container.spark.jvm import COMPILER_FLAGS, FIRST_HEAP, JVM_FLAGS
 from homeport.container.spark.session import (
     LocalSpark,
     SparkError,
@@ -38,8 +38,8 @@ def test_measured_settings_are_there() -> None:
     assert found["spark.sql.execution.arrow.localRelationThreshold"] == "0"
     assert found["spark.sql.execution.arrow.maxRecordsPerBatch"] == "50001"
     assert found["spark.driver.extraJavaOptions"] == (
-        f"{JVM_FLAGS} {COMPILER_FLAGS} -XX:+ExitOnOutOfMemoryError -Djava.io.tmpdir=/w "
-        "-XX:SharedArchiveFile=/a.jsa"
+        f"{JVM_FLAGS} {COMPILER_FLAGS} {FIRST_HEAP} -XX:+ExitOnOutOfMemoryError "
+        "-Djava.io.tmpdir=/w -XX:SharedArchiveFile=/a.jsa"
     )
 
 
