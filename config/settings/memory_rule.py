@@ -20,7 +20,7 @@ the heap. ``task.spark.driver.memory.mb`` replaces the heap, at Python's cost.
 A *spare*, a process with its imports done that waits beside a container for the next start, has no
 share: it lives of what the others leave, and gives way to them. It is started where they leave its
 ``SPARE_MB`` and an eighth more, and ended where less than half of that eighth is left. Measured:
-136 MB, and 180 with what a pipeline imports.
+136 MB, and 143 with what a pipeline imports.
 
 A *warm* spare holds the pipeline's JVM too. Beside a standby, which has none, heap and what is
 beside it have their shares already; Python's must hold two processes, ``STANDBY_MB`` and

@@ -6,6 +6,7 @@ it would take a Series for a list, and NaN for a number.
 """
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -27,7 +28,9 @@ def choose_pandas(*, is_needed: bool) -> None:
 
 
 def with_pandas() -> None:
-    """Have Arrow import pandas now: pyspark needs it for its first frame."""
+    """Import pandas now, which pyspark needs for its first frame, and have Arrow know it."""
+    with contextlib.suppress(ImportError):  # pyspark reports that it is missing
+        importlib.import_module(_PANDAS)
     pa.array([None])
 
 

@@ -144,10 +144,11 @@ class GettingReady:
 def _import_all(kind: SpareKind) -> None:
     importlib.import_module("homeport.container.incarnation.stream_container")
     pandas = importlib.import_module("homeport.container.host.late_pandas")
-    if kind not in {SpareKind.SPARK, SpareKind.WARM}:
-        pandas.without_pandas()
-    else:
+    if kind is SpareKind.WARM:
         pandas.with_pandas()
+    else:
+        pandas.without_pandas()  # a start imports it beside the JVM's own
+    if kind in {SpareKind.SPARK, SpareKind.WARM}:
         with importlib.import_module("homeport.job_coordinator.user_code").IMPORTING:
             importlib.import_module("pyspark.sql")
     gc.collect()

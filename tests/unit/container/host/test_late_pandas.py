@@ -74,6 +74,17 @@ print("pandas" in sys.modules)
         assert done.stdout.decode().split() == [str(needed)]
 
 
+def test_a_process_that_has_waited_without_pandas_gets_it_at_its_start() -> None:
+    """As the spare of a job with a pipeline; Arrow knows it then."""
+    program = """
+from homeport.container.host.late_pandas import with_pandas
+print("pandas" in sys.modules)
+with_pandas()
+print("pandas" in sys.modules, pa.array(sys.modules["pandas"].Series([float("nan")])).null_count)
+"""
+    assert _printed(program, "import sys") == ["False", "True", "1"]
+
+
 def test_pandas_that_is_here_stays_known() -> None:
     """Nothing is changed then."""
     program = """
