@@ -282,7 +282,7 @@ class Scan {
         if (digits_found > 0) ++significant;
       }
       after = at_ - first;
-      if (after == 0) return false;
+      if (after == 0 || after > 99) return false;  // Jackson refuses a thousand
     }
     if (is_negative && digits_found == 0) return false;
     if (at_ < end_ && (*at_ == 'e' || *at_ == 'E')) {

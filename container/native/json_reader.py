@@ -49,11 +49,7 @@ def natively(columns: Columns) -> Columns:
     stay what they are. The same ``columns`` return where the library is missing.
     """
     needs = columns.json_needs
-    if needs is None or not _is_read(columns.type):
-        return columns
-    try:
-        _native()
-    except NoLibraryError:
+    if needs is None or not _is_read(columns.type) or not is_there():
         return columns
 
     @lru_cache(PARTS)
@@ -61,6 +57,15 @@ def natively(columns: Columns) -> Columns:
         return JsonReader(columns.type, wanted, needs)
 
     return replace(columns, read=lambda values, wanted: reader(wanted).read(values))
+
+
+def is_there() -> bool:
+    """Return whether this installation has the native reader."""
+    try:
+        _native()
+    except NoLibraryError:
+        return False
+    return True
 
 
 class JsonReader:

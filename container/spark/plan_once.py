@@ -27,7 +27,10 @@ import pyarrow as pa
 
 from homeport.config.errors import HomeportError
 from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
+from homeport.container.native.json_reader import is_there
 from homeport.container.spark import java_classes
+from homeport.container.spark.faults import sparks_reason
+from homeport.container.spark.parsed_json import ParsedColumn, parses, widened
 from homeport.container.spark.reads import (
     Reads,
     leaves_of,
@@ -80,8 +83,8 @@ class PlanOnce:
 
     _one_answer = threading.Lock()  # a process has one JVM: an order and its answer stay together
 
-    def __init__(self, session: SparkSession) -> None:
-        """The JVM has our classes, see ``connect``."""
+    def __init__(self, session: SparkSession, *, natively: bool = True) -> None:
+        """The JVM has our classes, see ``connect``. ``natively``: whether JSON may come parsed."""
         jvm: Any = session._jvm  # noqa: SLF001 - pyspark's only way to the JVM
         self._session = session
         self._java: Any = jvm.homeport.spark.Plans(session._jsparkSession)  # noqa: SLF001 - as above
@@ -93,18 +96,22 @@ class PlanOnce:
         self._answers = self._socket.makefile("rb")
         weakref.finalize(self, _close, self._answers, self._socket)
         self._cores = session.sparkContext.defaultParallelism
+        self._natively = natively and is_there()
         self._plans: dict[_Key, _Plan | None] = {}
         self._standing = StandingSources(self._java, self._source, self._load_standing)
 
     @staticmethod
-    def connect(session: SparkSession) -> PlanOnce | None:
-        """Connect to the JVM; None where there are no classes for it, as the log has it."""
+    def connect(session: SparkSession, *, natively: bool = True) -> PlanOnce | None:
+        """Connect to the JVM; None where there are no classes for it, as the log has it.
+
+        ``natively``: whether JSON may be read natively before Spark, see ``parsed_json``.
+        """
         try:
             java_classes.load(session)
         except (HomeportError, OSError) as error:
             _LOG.warning("Spark plans each batch: it has no Java classes of ours: %s", error)
             return None
-        return PlanOnce(session)
+        return PlanOnce(session, natively=natively)
 
     @property
     def has_plans(self) -> bool:
@@ -119,7 +126,7 @@ class PlanOnce:
         plans = [self._plans.get(_key(schemas, parts)) for parts in {1, self._partitions(rows)}]
         if None in plans:
             return None
-        found = [{n: s.reads for n, s in plan.sources.items()} for plan in plans if plan]
+        found = [{n: s.needs for n, s in plan.sources.items()} for plan in plans if plan]
         if any(reads is None for of_plan in found for reads in of_plan.values()):
             return None
         return {n: reduce(merged, (of_plan[n] or {} for of_plan in found)) for n in schemas}
@@ -178,7 +185,8 @@ class PlanOnce:
             frame = function(LazyFrames(frames, {n: partial(of_store, n) for n in stores}))
             reason = self._keep(number, frame, [*sources.values(), *standing.values()])
             if reason is None:
-                narrow = self._narrowed(frame, sources, standing)
+                frame, parsed = self._parsed(number, frame, sources)
+                narrow = self._narrowed(frame, parsed, standing)
                 output = _arrow_schema(frame.schema, self._session)
                 used = {name: stores[name].number for name in standing}
                 plan = _Plan(number, narrow, output, used)
@@ -209,6 +217,43 @@ class PlanOnce:
             numbers[index] = source.number
         reason: str | None = self._java.keep(number, frame._jdf, numbers)  # noqa: SLF001 - as above
         return reason
+
+    def _parsed(
+        self, number: int, frame: DataFrame, sources: Mapping[str, Source]
+    ) -> tuple[DataFrame, Mapping[str, Source]]:
+        """Return a frame that finds its JSON read before Spark, where it can be, and its sources.
+
+        Its rows are those of ``frame``, and the kept plan is its own.
+        """
+        if not self._natively:
+            return frame, sources
+        from py4j.protocol import Py4JError  # noqa: PLC0415 - pyspark is there by now
+        from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
+        from pyspark.sql.classic.dataframe import DataFrame  # noqa: PLC0415 - as above
+
+        corrupt = self._session.conf.get("spark.sql.columnNameOfCorruptRecord") or ""
+        try:
+            found = parses(self._java.parses(frame._jdf), corrupt)  # noqa: SLF001 - as below
+            lines = "\n".join(parse.line for parse in found)
+            own = self._java.parsed(number, frame._jdf, lines) if found else None  # noqa: SLF001 - as below
+        except (Py4JError, PySparkException) as error:
+            _LOG.warning(
+                "Spark itself parses JSON: its plan cannot change: %s", sparks_reason(error)
+            )
+            return frame, sources
+        if own is None:
+            return frame, sources
+        changed = {}
+        for name, source in sources.items():
+            columns = tuple(
+                ParsedColumn(parse.column, source.given.field(parse.column).type, parse.kind)
+                for parse in found
+                if parse.source == source.number
+            )
+            given = widened(source.given, columns)
+            form, schema = self._form(given)
+            changed[name] = replace(source, given=given, form=form, schema=schema, parsed=columns)
+        return DataFrame(own, self._session), changed
 
     def _narrowed(
         self, frame: DataFrame, sources: Mapping[str, Source], standing: Mapping[str, Source]
@@ -274,6 +319,8 @@ class PlanOnce:
         return form, _arrow_schema(form, self._session)
 
     def _converted(self, source: Source, table: pa.Table) -> pa.Table:
+        for column in source.parsed:
+            table = column.added(table, source.reads)
         if source.reads is not None:
             table = read_part(table, source.reads)
         if table.schema.equals(source.schema):

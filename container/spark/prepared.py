@@ -53,6 +53,7 @@ class PipelineSettings:
     ``name``: the value of its key. ``streams``: the job's inputs. ``leaving``: how its rows leave;
     None: a task gets them. ``plans_once``: whether Spark may run a plan again, see ``plan_once``.
     ``serdes``: the serdes of the inputs' values. ``stores``: the job's adjunct stores.
+    ``natively``: whether JSON may be read before Spark.
     """
 
     kind: PipelineKind
@@ -64,6 +65,7 @@ class PipelineSettings:
     plans_once: bool
     serdes: tuple[InputSerde, ...] = ()
     stores: tuple[StoreSerdes, ...] = ()
+    natively: bool = True
 
     @staticmethod
     def of(config: Config, work_dir: Path) -> PipelineSettings | None:
@@ -91,6 +93,7 @@ class PipelineSettings:
             pipeline.plans_once,
             input_serdes(config),
             store_serdes(config),
+            task.input_native,
         )
 
     def serves(self, wanted: PipelineSettings) -> bool:
@@ -150,15 +153,19 @@ class Loaded:
         types = {name: columns[stream].type for name, stream in takes.items() if stream in columns}
         given = Given(takes, types, self.stores)
         rows = None if leaving is None else partial(leaving_rows, leaving=leaving, named=self.named)
+        settings = self.settings
+        once = None
+        if settings.plans_once:
+            once = PlanOnce.connect(session, natively=settings.natively)
         pipeline = SparkPipeline(
             session,
             self.work.call,
             self.named,
             given=given,
-            unordered=self.settings.unordered,
+            unordered=settings.unordered,
             leaving=rows,
             ended=ended,
-            plan_once=PlanOnce.connect(session) if self.settings.plans_once else None,
+            plan_once=once,
         )
         pipeline.warm_up()
         return pipeline

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from homeport.container.adjunct.frames import StoreFrame, StoreFrames
+from homeport.container.spark.parsed_json import ParsedColumn
 from homeport.container.spark.reads import Reads
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Source:
     """A frame in the JVM, whose rows we send. ``number``: its number there. ``given``: its schema.
 
     ``form``, ``schema``: the schemas, Spark's and Arrow's, of the rows that are sent.
-    ``reads``: the columns that are sent; None: all.
+    ``reads``: the columns that are sent; None: all. ``parsed``: columns whose JSON is read before.
     """
 
     number: int
@@ -76,6 +77,15 @@ class Source:
     form: Any
     schema: pa.Schema
     reads: Reads | None = None
+    parsed: tuple[ParsedColumn, ...] = ()
+
+    @property
+    def needs(self) -> Reads | None:
+        """Return the columns that a batch must have for ``reads``; None: all."""
+        found = self.reads
+        for column in self.parsed:
+            found = None if found is None else column.needs(found)
+        return found
 
 
 class StandingSources:

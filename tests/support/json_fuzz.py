@@ -63,13 +63,17 @@ _PLAIN = (
 )
 
 
-def any_type(random_: random.Random, depth: int = 2) -> pa.StructType:
-    """Return the type of a record; its fields are of every kind that the library has."""
-    leaves = [kind for kind in KINDS if kind is not None]
+LEAVES = tuple(kind for kind in KINDS if kind is not None)
+
+
+def any_type(
+    random_: random.Random, depth: int = 2, leaves: tuple[pa.DataType, ...] = LEAVES
+) -> pa.StructType:
+    """Return the type of a record; its fields are of ``leaves``, all that the library has."""
     fields = [
         pa.field(
             random_.choice((f"f{n}", f"ü{n}")),
-            any_type(random_, depth - 1)
+            any_type(random_, depth - 1, leaves)
             if depth and random_.random() < 0.2
             else random_.choice(leaves),
         )

@@ -80,6 +80,23 @@ final class BatchRdd extends RDD {
         return found;
     }
 
+    /** The same batches with these columns more. */
+    BatchRdd with(StructType more) {
+        StructField[] own = schema.fields();
+        StructField[] added = more.fields();
+        StructField[] all = new StructField[own.length + added.length];
+        System.arraycopy(own, 0, all, 0, own.length);
+        System.arraycopy(added, 0, all, own.length, added.length);
+        return new BatchRdd(
+                context(),
+                source,
+                partitionCount,
+                new StructType(all),
+                timeZone,
+                hasLargeTypes,
+                isStanding);
+    }
+
     long source() {
         return source;
     }

@@ -21,6 +21,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.memory.SparkOutOfMemoryError;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Statistics;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
@@ -118,19 +119,36 @@ public final class Plans {
                         (Option) None$.MODULE$,
                         Statistics.apply$default$3(),
                         false);
-        LogicalRDD rows =
-                new LogicalRDD(
-                        (Seq) DataTypeUtils$.MODULE$.toAttributes(schema),
-                        rdd,
-                        partitioning,
-                        (Seq) Nil$.MODULE$,
-                        false,
-                        (Option) None$.MODULE$,
-                        session,
-                        isStanding ? (Option) new Some(size) : (Option) None$.MODULE$,
-                        (Option) None$.MODULE$,
-                        false);
-        return Dataset$.MODULE$.ofRows(session, rows);
+        Seq columns = (Seq) DataTypeUtils$.MODULE$.toAttributes(schema);
+        Option stats = isStanding ? (Option) new Some(size) : (Option) None$.MODULE$;
+        return Dataset$.MODULE$.ofRows(session, rows(columns, rdd, partitioning, session, stats));
+    }
+
+    private static LogicalRDD rows(
+            Seq columns, BatchRdd rdd, Partitioning dealt, SparkSession session, Option stats) {
+        return new LogicalRDD(
+                columns,
+                rdd,
+                dealt,
+                (Seq) Nil$.MODULE$,
+                false,
+                (Option) None$.MODULE$,
+                session,
+                stats,
+                (Option) None$.MODULE$,
+                false);
+    }
+
+    /** The place of a plan that reads batches, with these columns more. */
+    static LogicalRDD widened(LogicalRDD place, StructType more, SparkSession session) {
+        BatchRdd rdd = ((BatchRdd) place.rdd()).with(more);
+        Seq added = (Seq) DataTypeUtils$.MODULE$.toAttributes(more);
+        return rows(
+                (Seq) place.output().appendedAll(added),
+                rdd,
+                place.outputPartitioning(),
+                session,
+                (Option) None$.MODULE$);
     }
 
     /**
@@ -143,6 +161,10 @@ public final class Plans {
                 return "the pipeline's function itself looks at rows";
             }
         }
+        return kept(id, frame);
+    }
+
+    private String kept(long id, Dataset frame) {
         Soundness soundness = new Soundness();
         String reason = soundness.reason(frame.queryExecution());
         if (reason != null) {
@@ -157,6 +179,21 @@ public final class Plans {
             plans.put(Long.valueOf(id), new Plan(frame, executed, rdd, isAtOnce));
         }
         return reason;
+    }
+
+    /** A line for each column of batches whose JSON the plan parses, see {@link ParsedJson}. */
+    public String parses(Dataset frame) {
+        return ParsedJson.wanted(frame.queryExecution().optimizedPlan());
+    }
+
+    /**
+     * The plan {@code id} finds that JSON parsed: its frame from now on; null: such a plan would
+     * serve one batch alone, and nothing has changed.
+     */
+    public Dataset parsed(long id, Dataset frame, String lines) {
+        LogicalPlan plan = ParsedJson.over(frame.queryExecution().optimizedPlan(), lines, session);
+        Dataset found = Dataset$.MODULE$.ofRows(session, plan);
+        return kept(id, found) == null ? found : null;
     }
 
     /**
