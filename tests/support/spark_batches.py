@@ -13,6 +13,7 @@ from homeport.container.api import BATCH_SCHEMA
 from homeport.container.spark.faults import Named
 from homeport.container.spark.inputs import ALL
 from homeport.container.spark.micro_batch import SparkPipeline
+from homeport.container.spark.prepared import set_up_workers
 from homeport.container.spark.session import LocalSpark, SparkSettings
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def two_cores(work: Path) -> Iterator[tuple[SparkSession, LocalSpark]]:
     sessions: list[SparkSession] = []
 
     def prepare(session: SparkSession) -> SparkPipeline:
+        set_up_workers(session)
         sessions.append(session)
         return SparkPipeline(session, lambda frames: frames[ALL], NAMED, unordered=True)
 
