@@ -1,15 +1,18 @@
-"""The native path of input keeps no memory, however many records it has read."""
+"""The native path of input and JSON keeps no memory, however many records it has read."""
 
 from __future__ import annotations
 
 import logging
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from mock_cluster import Record, mock_cluster
 from native_fuzz import source_of, ssp
 
 from homeport.container.kafka.input_consumer import Reading
+from homeport.container.native.json_reader import natively
+from homeport.container.serde.json_schema_serde import json_columns
 from homeport.job_coordinator.model.ids import TaskName
 
 PARTITIONS = 4
@@ -26,13 +29,18 @@ def _resident_mb() -> float:
 
 @pytest.mark.parametrize("passes", [834])
 def test_memory_stays_flat_over_a_hundred_million_records(passes: int) -> None:
-    """Each pass has a client and a queue of its own; some records have headers."""
+    """Each pass has a client and a queue of its own; some records have headers, or other JSON."""
     logging.disable()
+    kind = pa.struct([("n", pa.int64()), ("text", pa.string()), ("x", pa.float64())])
+    columns = natively(json_columns(kind))
+    assert columns.read is not None
     starts = {TaskName("T"): {ssp(n, "flat"): 0 for n in range(PARTITIONS)}}
     with mock_cluster(PARTITIONS) as cluster:
         headers = [(b"name", b"value")]
         for n in range(RECORDS):
-            record = Record(n % PARTITIONS, b"%06d" % n, b"v" * 60, headers if n % 50 == 0 else ())
+            number = b"-0.0" if n % 100 == 0 else b"%d.5" % n  # the first is left to Python
+            value = b'{"n": %d, "text": "some text of a record", "x": %s}' % (n, number)
+            record = Record(n % PARTITIONS, b"%06d" % n, value, headers if n % 50 == 0 else ())
             cluster.send("flat", [record], waits=n % 20_000 == 0)
         cluster.send("flat", [])
         read, marks = 0, []
@@ -40,7 +48,10 @@ def test_memory_stays_flat_over_a_hundred_million_records(passes: int) -> None:
             source, left = source_of(cluster, starts, Reading()), RECORDS
             while left > 0:
                 batch = source.poll(50_000, 1.0)
-                left -= 0 if batch is None else batch.table.num_rows
+                if batch is not None:
+                    left -= batch.table.num_rows
+                    for values in batch.table.column("value").chunks:
+                        assert not columns.decode(values).bad
             source.close()
             read += RECORDS
             if number % (passes // 10) == 0:
