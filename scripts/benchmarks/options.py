@@ -97,8 +97,8 @@ benchmarks and their sections:
     functions  a function in Python of a pipeline, over pandas, over Arrow and row by row, beside
                Spark's own: rows a second, CPU and memory of the workers
     leaving    rows of a pipeline that leave by themselves: JSON that Spark writes, or Python
-    parsing    1,000,000 JSON records through a pipeline that filters them: parsed in Spark by
-               from_json, and decoded into Arrow columns before it; CPU of both processes
+    parsing    1,000,000 JSON records through a pipeline that filters them: its from_json done
+               by Spark alone, and read before Spark; CPU of both processes
     wide       300,000 JSON records of 20 fields, of which a pipeline reads two: only these made
                columns, and all; CPU of both processes
     joining    JSON parsed and filtered, without a join and with a left join with an adjunct store

@@ -1,4 +1,4 @@
-"""JSON through a pipeline: parsed in Spark, or decoded into columns before it."""
+"""JSON of a pipeline's from_json: parsed by Spark alone, or read before it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ import pyarrow as pa
 from benchmarks.pipeline.runs import Way, in_turns, pipeline_of, planned_once, ratio
 from benchmarks.report import Row, figure
 from homeport import BATCH_SCHEMA
-from homeport.container.serde.ddl import struct_of_ddl
-from homeport.container.serde.json_schema_serde import json_columns
-from homeport.container.spark.inputs import ALL, Given
-from homeport.container.spark.micro_batch import SparkPipeline
+from homeport.container.spark.inputs import ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,28 +33,20 @@ def rows() -> Iterator[Row]:
     tables = [_table(number) for number in range(BATCHES)]
     size = sum(len(v) for v in tables[0].column("value").to_pylist()) / ROWS
     yield figure("bytes of a record, mean", size, "bytes")
-    raw, typed = in_turns(_ways, tables[:_ROUNDS_BEFORE], tables)
-    yield from raw.rows(1, "s")
-    yield from typed.rows(1, "s")
-    yield ratio("raw against typed", raw, typed)
+    alone, before = in_turns(_ways, tables[:_ROUNDS_BEFORE], tables)
+    yield from alone.rows(1, "s")
+    yield from before.rows(1, "s")
+    yield ratio("Spark alone against before Spark", alone, before)
 
 
 def _ways(session: SparkSession) -> tuple[Way, Way]:
-    kind = struct_of_ddl(_DDL)
-    columns, at = json_columns(kind), BATCH_SCHEMA.get_field_index("value")
+    def way(what: str, *, natively: bool) -> Way:
+        once = planned_once(session, natively=natively)
+        return Way(what, pipeline_of(session, lambda frames: _parsing(frames[ALL]), once), None)
 
-    def decode(table: pa.Table) -> pa.Table:
-        decoded = columns.decode(table.column("value").combine_chunks())
-        return table.set_column(at, "value", decoded.column)
-
-    def pipeline(function: Callable[[DataFrame], DataFrame], given: Given) -> SparkPipeline:
-        once = planned_once(session)
-        return pipeline_of(session, lambda frames: function(frames[ALL]), once, given=given)
-
-    raw, typed = pipeline(_parsing, Given()), pipeline(_reading, Given(types={ALL: kind}))
     return (
-        Way("raw bytes, from_json in Spark", raw, None),
-        Way("typed, decoded before Spark", typed, decode),
+        way("from_json by Spark alone", natively=False),
+        way("from_json, read before Spark", natively=True),
     )
 
 
@@ -66,11 +55,7 @@ def _parsing(frame: DataFrame) -> DataFrame:
 
     record = f.from_json(f.col("value").cast("string"), _DDL)
     parsed = frame.select("task", "stream", "partition", "offset", record.alias("value"))
-    return _reading(parsed)
-
-
-def _reading(frame: DataFrame) -> DataFrame:
-    return frame.selectExpr(*_COLUMNS.split(", "), "value.*").where("delay > 0")
+    return parsed.selectExpr(*_COLUMNS.split(", "), "value.*").where("delay > 0")
 
 
 def _table(number: int) -> pa.Table:

@@ -54,12 +54,12 @@ class Found:
         yield figure(f"{what}: CPU", self.cpu_s * 1e3, unit)
 
 
-def planned_once(session: SparkSession) -> PlanOnce:
-    """As a container's pipeline has it; for one pipeline.
+def planned_once(session: SparkSession, *, natively: bool = True) -> PlanOnce:
+    """As a container's pipeline has it; for one pipeline. ``natively``: as of ``PlanOnce``.
 
     BenchmarkError: its classes are not there, and each batch would be planned.
     """
-    made = PlanOnce.connect(session)
+    made = PlanOnce.connect(session, natively=natively)
     if made is None:
         raise BenchmarkError(
             "the Java classes for Spark are not there; scripts/setup.sh makes them"
