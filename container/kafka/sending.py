@@ -16,7 +16,7 @@ from homeport.container.progress.topic_rules import (
     story,
     topics,
 )
-from homeport.container.progress.transaction_plan import Send, TransactionContent
+from homeport.container.progress.transaction_plan import Send, TransactionContent, number_of
 from homeport.job_coordinator.kafka import clients
 from homeport.job_coordinator.kafka.record_limit import producer_limit
 from homeport.job_coordinator.kafka.topics import TopicAdmin
@@ -25,8 +25,6 @@ SEND_S = 30.0
 """How long records may take to be sent."""
 
 _ROOM_S = 0.05
-BY_KEY = -1
-"""In place of a partition: the partitioner chooses one."""
 _LOOK_S = 5.0
 _LOOKS = 3
 _LOOK_PAUSE_S = 0.5
@@ -51,15 +49,13 @@ def enqueue(
         KafkaException: the library refuses the record, or its queue stayed full.
     """
     topic, key, value, partition, headers, _, timestamp_ms = send
-    if partition is None:
-        partition = BY_KEY
     produce: Callable[..., None] = producer.produce
-    time_ms = timestamp_ms or 0
+    place, time_ms = number_of(partition), timestamp_ms or 0
     deadline: float | None = None
     while True:
         try:
             # Names of arguments would add a third to the cost of the call.
-            produce(topic, value, key, partition, delivered, None, time_ms, headers or None)
+            produce(topic, value, key, place, delivered, None, time_ms, headers or None)
         except BufferError:
             # The queue is full: wait for deliveries, for SEND_S at most.
             deadline = deadline or time.monotonic() + SEND_S

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import NoReturn
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -15,9 +16,17 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from homeport.config.errors import FencedError, HomeportError, UnavailableError
 from homeport.config.settings.sections import SystemConfig
 from homeport.container.kafka.client_properties import TransactionError, producer_properties
-from homeport.container.kafka.sending import BY_KEY, Delivered, absent, enqueue, has_topic
+from homeport.container.kafka.sending import Delivered, absent, enqueue, has_topic
 from homeport.container.native.bulk_producer import bulk_producer
-from homeport.container.progress.transaction_plan import Changes, Send, SendPairs, Sends
+from homeport.container.progress.transaction_plan import (
+    Changes,
+    Part,
+    Send,
+    SendColumns,
+    SendPairs,
+    Sends,
+    number_of,
+)
 from homeport.job_coordinator.kafka.clients import (
     FENCED,
     error_of,
@@ -189,10 +198,11 @@ class TransactionalProducer:
         if not entries:
             return
         with self._sending():
-            keys, values = list(entries), list(entries.values())
-            last = Send(topic, keys.pop(), values.pop(), partition)
-            self._produce_pairs(topic, keys, values, partition)
-            self._enqueue(last, self._delivered)
+            pairs = SendPairs(topic, None, partition)
+            pairs.flat += chain.from_iterable(entries.items())
+            value, key = pairs.flat.pop(), pairs.flat.pop()
+            self._produce_many(pairs)
+            self._enqueue(Send(topic, key, value, partition), self._delivered)
 
     def deliver(self) -> None:
         """Wait until all that was sent is in Kafka, undecided; errors as of ``commit``."""
@@ -292,13 +302,13 @@ class TransactionalProducer:
                 step = f"sending to {topic} partition {partition}"
                 self._give_up(step, None, f"a record got offset {offset}, after {before}")
 
-    def _produce_all(self, sends: Sequence[Send | SendPairs]) -> None:
+    def _produce_all(self, sends: Sequence[Part]) -> None:
         # Offsets within a partition grow in the order of the sends: the last one of each partition
         # alone needs a report. A report costs more than the send itself, and waits for the thread
         # of the tasks.
         last: dict[tuple[str, int], tuple[int, Send]] = {}
         for place, send in enumerate(sends):
-            if not isinstance(send, SendPairs) and send.partition is not None:
+            if isinstance(send, Send) and send.partition is not None:
                 last[send.topic, send.partition] = place, send
         begun = 0
         for place, send in sorted(last.values()):
@@ -308,37 +318,28 @@ class TransactionalProducer:
             begun = place + 1
         self._produce_unreported(sends[begun:])
 
-    def _produce_pairs(
-        self,
-        topic: str,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        partition: int = BY_KEY,
-    ) -> None:
-        """Send pairs without reports, as ``enqueue`` would."""
-        self._require_topic(topic)
+    def _produce_many(self, records: SendPairs | SendColumns) -> None:
+        """Send records without reports, as ``enqueue`` would."""
+        self._require_topic(records.topic)
         done = 0
-        while True:
-            done += self._bulk.produce(topic, keys[done:], values[done:], partition)
-            if done == len(keys):
-                return
-            # It waits while the queue is full, and raises where the client refuses the record.
-            self._enqueue(Send(topic, keys[done], values[done], partition), None)
+        while (done := self._bulk.produce(records, done)) < records.count:
+            # The queue is full: this waits for room.
+            self._enqueue(next(islice(records, done, None)), None)
             done += 1
 
-    def _produce_unreported(self, sends: Sequence[Send | SendPairs]) -> None:
+    def _produce_unreported(self, sends: Sequence[Part]) -> None:
         # As ``enqueue``, without its cost for each of many records. A record that Kafka refuses
         # fails the transaction, also without a report.
         produce: Callable[..., None] = self._producer.produce
         known = self._known_topics
         for send in sends:
-            if isinstance(send, SendPairs):
-                self._produce_pairs(send.topic, send.keys, send.values)
+            if not isinstance(send, Send):
+                self._produce_many(send)
                 continue
             topic, key, value, partition, headers, _, timestamp_ms = send
             if topic not in known:
                 self._require_topic(topic)
-            place = BY_KEY if partition is None else partition
+            place = number_of(partition)
             try:
                 if headers or timestamp_ms is not None:
                     time_ms = timestamp_ms or 0

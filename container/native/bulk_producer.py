@@ -5,39 +5,43 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable
+from itertools import islice
 from typing import Protocol
 
-import pyarrow as pa
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from homeport.container.native import library
-from homeport.container.native.library import NoLibraryError
+from homeport.container.native.library import ArrowArray, NoLibraryError
 from homeport.container.native.record_queue import addresses, handle_of
+from homeport.container.progress.transaction_plan import SendColumns, SendPairs, number_of
 
-FUNCTIONS = ("rd_kafka_topic_new", "rd_kafka_topic_destroy", "rd_kafka_produce")
+FUNCTIONS = (
+    "rd_kafka_topic_new",
+    "rd_kafka_topic_destroy",
+    "rd_kafka_last_error",
+    "rd_kafka_produce_batch",
+)
 """The functions of librdkafka that the library calls, in the order of its ``Librdkafka``."""
+PYTHON = ("PyList_GetItem", "PyBytes_AsStringAndSize")
+"""Those of Python's stable ABI, in the order of its ``Python``, behind None."""
 
 _ROWS = 1024
-"""So many records are copied at once; other threads of Python run while they are put."""
-_Array = ctypes.c_int64 * 10
-"""``struct ArrowArray`` of Arrow's C data interface has so many words."""
+"""So many records are put at once; other threads of Python run meanwhile."""
+_Records = ctypes.c_int64 * (9 * _ROWS)
+"""librdkafka's ``struct rd_kafka_message_s`` has nine words."""
 
 
 class Bulk(Protocol):
     """Puts records without a delivery report into the queue of a producer."""
 
-    def produce(
-        self,
-        topic: str,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        partition: int,
-    ) -> int:
-        """Put records in their order, until the client refuses one; return how many it has taken.
+    def produce(self, records: SendPairs | SendColumns, begin: int) -> int:
+        """Put the records from the place ``begin`` on, until the queue is full.
 
-        ``partition`` below 0: the partitioner chooses. The client gives the reason of a refusal at
-        the next call of its own ``produce`` with that record.
+        Return the place of the first one that it has not taken, or the number of ``records``.
+
+        Raises:
+            KafkaException: the client refuses one. Others behind it may be in the queue.
         """
 
 
@@ -55,21 +59,15 @@ class EachProducer:
     def __init__(self, client: Producer) -> None:
         self._client = client
 
-    def produce(
-        self,
-        topic: str,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        partition: int,
-    ) -> int:
-        """See ``Bulk``; raise KafkaException for any refusal but a full queue."""
-        produce = self._client.produce
-        for place, (key, value) in enumerate(zip(keys, values, strict=True)):
+    def produce(self, records: SendPairs | SendColumns, begin: int) -> int:
+        """See ``Bulk``."""
+        produce, partition = self._client.produce, number_of(records.partition)
+        for place, send in enumerate(islice(records, begin, None), begin):
             try:
-                produce(topic, value, key, partition)
+                produce(records.topic, send.value, send.key, partition)
             except BufferError:
                 return place
-        return len(keys)
+        return records.count
 
 
 class BulkProducer:
@@ -85,35 +83,64 @@ class BulkProducer:
         self._handle = handle_of(client)
         # The handle belongs to the client.
         self._client = client
-        self._arrays = _Array(), _Array()
+        self._records = _Records()
 
-    def produce(
-        self,
-        topic: str,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        partition: int,
-    ) -> int:
+    def produce(self, records: SendPairs | SendColumns, begin: int) -> int:
         """See ``Bulk``."""
-        taken, name = 0, topic.encode()
-        while taken < len(keys):
-            part = slice(taken, taken + _ROWS)
-            for column, array in zip((keys, values), self._arrays, strict=True):
-                pa.array(column[part], pa.large_binary())._export_to_c(ctypes.addressof(array))  # noqa: SLF001 - as Arrow's manual
-            pair = map(ctypes.byref, self._arrays)
-            taken += self._native.homeport_produce(self._handle, name, partition, *pair)
-            if taken < min(part.stop, len(keys)):
+        if isinstance(records, SendPairs):
+            return self._put(records, begin, self._native.homeport_point, records.flat)
+        columns = records.keys, records.values
+        arrays = ArrowArray(), ArrowArray()
+        keys = None if records.keys is None else arrays[0]
+        try:
+            for column, array in zip(columns, arrays, strict=True):
+                if column is not None:
+                    column._export_to_c(ctypes.addressof(array))  # noqa: SLF001 - as Arrow's manual
+            return self._put(records, begin, self._native.homeport_point_columns, keys, arrays[1])
+        finally:
+            self._native.homeport_release(*arrays)
+
+    def _put(
+        self,
+        records: SendPairs | SendColumns,
+        begin: int,
+        point: Callable[..., None],
+        *source: object,
+    ) -> int:
+        name, partition = records.topic.encode(), number_of(records.partition)
+        count, reason = records.count, ctypes.c_int32()
+        while begin < count:
+            rows = min(_ROWS, count - begin)
+            point(*source, begin, rows, self._records)
+            taken = self._native.homeport_produce(
+                self._handle, name, partition, self._records, rows, ctypes.byref(reason)
+            )
+            begin += taken
+            if taken < rows:
+                if reason.value != KafkaError._QUEUE_FULL:  # noqa: SLF001 - a public name of the library
+                    raise KafkaException(KafkaError(reason.value))
                 break
-        return taken
+        return begin
 
 
 @functools.cache
 def _native() -> ctypes.CDLL:
     native = library.load()
-    pointer = ctypes.c_void_p
-    native.homeport_load_producer.restype = None
-    native.homeport_load_producer.argtypes = (pointer,)
-    native.homeport_produce.restype = ctypes.c_int64
-    native.homeport_produce.argtypes = (pointer, ctypes.c_char_p, ctypes.c_int32, pointer, pointer)
-    native.homeport_load_producer(addresses(FUNCTIONS))
+    pointer, number = ctypes.c_void_p, ctypes.c_int32
+    columns = (ctypes.POINTER(ArrowArray),) * 2
+    signatures = {
+        "homeport_load_producer": (None, (pointer, pointer)),
+        "homeport_point_columns": (None, (*columns, ctypes.c_int64, number, pointer)),
+        "homeport_release": (None, columns),
+        "homeport_produce": (number, (pointer, ctypes.c_char_p, number, pointer, number, pointer)),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(native, name)
+        function.restype, function.argtypes = result, arguments
+    # Called with Python's lock, as it reads objects; raises what they raise.
+    point = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.c_ssize_t, number, pointer)
+    setattr(native, "homeport_point", point(("homeport_point", native)))  # noqa: B010 - mypy knows no such attribute
+    of_python = (ctypes.cast(getattr(ctypes.pythonapi, name), pointer).value for name in PYTHON)
+    python = (pointer * (1 + len(PYTHON)))(id(None), *of_python)
+    native.homeport_load_producer(addresses(FUNCTIONS), python)
     return native

@@ -25,6 +25,8 @@ from homeport.job_coordinator.parent_death import run_child
 
 _HERE = Path(__file__).parent
 SUFFIX = ".so.1"
+ArrowArray = ctypes.c_int64 * 10
+"""``struct ArrowArray`` of Arrow's C data interface has so many words."""
 _COMPILE_S = 300.0
 _COMPILERS = ("c++", "g++", "clang++")
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra")

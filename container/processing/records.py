@@ -4,8 +4,7 @@ PURE but for the log.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
@@ -38,8 +37,6 @@ _EMPTY: Mapping[str, tuple[type, str | int]] = {
 _HEADERS = BATCH_SCHEMA.field("headers").type
 _ROWS, _BYTES = 1024, 1024 * 1024
 """So much is decoded at once; objects take several times their bytes."""
-_MESSAGE = partial(tuple.__new__, IncomingMessage)
-"""Takes all fields, in their order, at half the cost of the class's own call."""
 
 _DROP_KEY = "task.drop.deserialization.errors"
 
@@ -143,7 +140,7 @@ class ReadRecords(NamedTuple):
         offsets, timestamps, headers = (_list(self.rows.column(name)) for name in _REST)
         place = repeat(self.system), repeat(self.stream), repeat(partition)
         fields = zip(*place, offsets, self.keys, self.values, timestamps, headers)  # noqa: B905 - the place has no end
-        return map(_MESSAGE, fields)
+        return _messages(fields)
 
 
 class InputMessages:
@@ -251,6 +248,11 @@ def _small(part: pa.Table) -> Iterator[pa.Table]:
     yield from _small(part.slice(half))
 
 
+def _messages(fields: Iterable[tuple[Any, ...]]) -> Iterator[IncomingMessage]:
+    """Return messages of all their fields, in order; the class's own call takes twice as long."""
+    return map(tuple.__new__, repeat(IncomingMessage), fields)
+
+
 def _list(column: pa.ChunkedArray) -> list[Any]:
     """Return the elements as objects of Python; headers as ``Headers``."""
     if column.type != _HEADERS:
@@ -265,6 +267,8 @@ def _read(column: pa.ChunkedArray, serde: Serde | None) -> list[Any]:
     elements: list[Any] = column.to_pylist()
     if serde is None:
         return elements
+    if serde.from_many is not None and not column.null_count:
+        return serde.from_many(elements)
     from_bytes = serde.from_bytes
     return [None if data is None else from_bytes(data) for data in elements]
 
@@ -286,7 +290,7 @@ def _of_pipeline(rows: pa.RecordBatch) -> Iterator[IncomingMessage]:
     for name, (kind, empty) in _EMPTY.items():
         fields[name] = [v if isinstance(v, kind) else empty for v in fields[name]]
     fields["headers"] = [Headers.of(pairs or ()) for pairs in fields["headers"]]
-    return map(_MESSAGE, zip(*fields.values(), strict=True))
+    return _messages(zip(*fields.values(), strict=True))
 
 
 def _objects(name: str, column: pa.Array) -> list[Any]:

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress import checkpoint
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # a restore worker has none
 
 HeaderPairs = Sequence[tuple[str, bytes | None]]
 """Headers of one record in their order; a name may come more than once, and a value be null."""
@@ -111,37 +115,62 @@ class Send(NamedTuple):
 
 
 class SendPairs:
-    """Records for one topic, each with a key and a value at most.
+    """Records for one topic, each with a key and a value at most; ``partition`` as of ``Send``.
 
-    The key's partitioner places them. ``flat``: key and value of each in turn.
+    ``flat``: key and value of each in turn.
     """
 
-    __slots__ = ("flat", "system", "topic")
+    __slots__ = ("flat", "partition", "system", "topic")
 
-    def __init__(self, topic: str, system: str | None) -> None:
+    def __init__(self, topic: str, system: str | None, partition: int | None = None) -> None:
         self.topic = topic
         self.system = system
+        self.partition = partition
         self.flat: list[bytes | None] = []
 
     @property
-    def keys(self) -> list[bytes | None]:
-        """Return the keys, in the order of the records."""
-        return self.flat[::2]
-
-    @property
-    def values(self) -> list[bytes | None]:
-        """Return the values, in the order of the records."""
-        return self.flat[1::2]
+    def count(self) -> int:
+        """Return the number of records."""
+        return len(self.flat) // 2
 
     def __iter__(self) -> Iterator[Send]:
-        for key, value in zip(self.keys, self.values, strict=True):
+        for key, value in zip(self.flat[::2], self.flat[1::2], strict=True):
+            yield Send(self.topic, key, value, self.partition, system=self.system)
+
+
+@dataclass(frozen=True, slots=True)
+class SendColumns:
+    """As ``SendPairs``, from columns of Arrow's type large_binary; None: all are null."""
+
+    topic: str
+    system: str | None
+    keys: pa.Array | None
+    values: pa.Array
+    partition: None = None
+
+    @property
+    def count(self) -> int:
+        """Return the number of records."""
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Send]:
+        keys = repeat(None) if self.keys is None else self.keys.to_pylist()
+        for key, value in zip(keys, self.values.to_pylist(), strict=False):
             yield Send(self.topic, key, value, system=self.system)
+
+
+Part = Send | SendPairs | SendColumns
+
+
+def number_of(partition: int | None) -> int:
+    """Return the partition as a client takes it: -1 for the partitioner's choice."""
+    return -1 if partition is None else partition
 
 
 class Sends:
     """Records to be sent; ``parts`` has those of one topic in their order."""
 
-    def __init__(self, parts: Iterable[Send | SendPairs] = ()) -> None:
+    def __init__(self, parts: Iterable[Part] = ()) -> None:
         self.parts = list(parts)
 
     def __bool__(self) -> bool:

@@ -14,9 +14,9 @@ from homeport.config.settings.stores_section import LargeValues, StoreConfig
 from homeport.container.api import RecordTooLargeError
 from homeport.container.serde.arrow_serdes import ArrowForm, arrow_form
 from homeport.container.serde.key_order import is_by_text, parts_of_range
-from homeport.container.serde.serdes import Serde
+from homeport.container.serde.serdes import Serde, serde
 from homeport.container.storage.adjunct.read_only_entries import ReadOnlyEntries
-from homeport.container.storage.overlay import Overlay, Pairs
+from homeport.container.storage.overlay import Overlay, Pairs, no_key
 from homeport.job_coordinator.model.ids import TaskName
 
 _LOG = logging.getLogger(__name__)
@@ -84,11 +84,11 @@ class TypedStore:
         self._guard = guard
         self._key = key_serde
         self._msg = msg_serde
-        # Asked for once: ``get`` and ``put`` are called for each of very many records.
-        self._get, self._put = entries.get, entries.put
-        self._key_to, self._msg_to = key_serde.to_bytes, msg_serde.to_bytes
-        self._msg_from = msg_serde.from_bytes
         self._has_warned = False
+        if guard is None and isinstance(entries, Overlay):
+            own = bytes if key_serde is serde("bytes") else None
+            calls = key_serde.to_bytes, msg_serde.to_bytes, msg_serde.from_bytes
+            vars(self).update(entries.of_objects(*calls, own))
 
     def __repr__(self) -> str:
         """Show the types and the first pairs, or why they cannot be read."""
@@ -102,10 +102,8 @@ class TypedStore:
 
     def get(self, key: Any, default: Any = None) -> Any:  # noqa: ANN401 - the type is the serde's
         """Return the value of ``key``; ``default`` where there is none."""
-        if key is None:
-            raise _no_key()
-        data = self._get(self._key_to(key))
-        return default if data is None else self._msg_from(data)
+        data = self._entries.get(self._key_bytes(key))
+        return default if data is None else self._msg.from_bytes(data)
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
         """Return the values of those of ``keys`` that have one."""
@@ -128,13 +126,8 @@ class TypedStore:
 
     def put(self, key: Any, value: Any) -> None:  # noqa: ANN401 - the type is the serde's
         """Give ``key`` the value; None deletes it."""
-        data = None if value is None else self._msg_to(value)
-        if key is None:
-            raise _no_key()
-        if self._guard is None:
-            self._put(self._key_to(key), data)
-        else:
-            self._put_all({self._key_to(key): data})
+        data = None if value is None else self._msg.to_bytes(value)
+        self._put_all({self._key_bytes(key): data})
 
     def put_all(self, pairs: Mapping[Any, Any]) -> None:
         """Give each key its value; None deletes it."""
@@ -176,7 +169,7 @@ class TypedStore:
             ValueError: by that order the range would be wrong.
         """
         if start is None or end is None:
-            raise _no_key()
+            raise no_key()
         parts = parts_of_range(self._key, start, end)
         if not self._has_warned and is_by_text(self._key, start):
             self._has_warned = True
@@ -206,7 +199,7 @@ class TypedStore:
 
     def _key_bytes(self, key: Any) -> bytes:  # noqa: ANN401 - the type is the serde's
         if key is None:
-            raise _no_key()
+            raise no_key()
         return self._key.to_bytes(key)
 
     def _typed(self, pairs: Iterable[tuple[bytes, bytes]]) -> TypedPairs:
@@ -257,10 +250,6 @@ def _batches(
 def _require_keys(keys: pa.Array | pa.ChunkedArray) -> None:
     if keys.null_count:
         raise ValueError("a store's key may not be null")
-
-
-def _no_key() -> ValueError:
-    return ValueError("a store's key may not be None")
 
 
 def _form(serde: Serde) -> ArrowForm:

@@ -11,9 +11,11 @@ import ctypes
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
 from confluent_kafka import Producer
 from mock_cluster import MockCluster, Record, mock_cluster
 
@@ -25,6 +27,7 @@ from homeport.container.kafka.log_reader import LogReader
 from homeport.container.native import library
 from homeport.container.native.bulk_producer import BulkProducer
 from homeport.container.progress.clock_reading import ClockReading
+from homeport.container.progress.transaction_plan import SendColumns, SendPairs
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
 
@@ -175,10 +178,19 @@ def bring_back(cluster: MockCluster, seed: int) -> None:
     topic, count = f"put-{seed}", 3000
     keys, values = (random_.choices(_BYTES, k=count) for _ in range(2))
     client = Producer({"bootstrap.servers": cluster.servers})
-    assert BulkProducer(client).produce(topic, keys, values, 1) == count
+    pairs = SendPairs(topic, None, 1)
+    for pair in zip(keys, values, strict=True):
+        pairs.flat += pair
+    assert BulkProducer(client).produce(pairs, 0) == count
+    columns = (pa.array([b"before", *own], pa.large_binary())[1:] for own in (keys, values))
+    assert BulkProducer(client).produce(SendColumns(topic, None, *columns), 0) == count
     assert client.flush(DEADLINE_S) == 0
-    found = rows_of(source_of(cluster, {TaskName("T"): {ssp(1, topic): 0}}, Reading()), count)
-    assert [(row["key"], row["value"]) for row in found] == list(zip(keys, values, strict=True))
+    starts = {TaskName("T"): {ssp(n, topic): 0 for n in range(PARTITIONS)}}
+    found = rows_of(source_of(cluster, starts, Reading()), 2 * count)
+    first, last = list(zip(keys, values, strict=True)), Counter(zip(keys, values, strict=True))
+    own = [(row["key"], row["value"]) for row in found if row["partition"] == 1]
+    assert own[:count] == first
+    assert Counter((row["key"], row["value"]) for row in found) == last + last
 
 
 def main() -> None:
