@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from homeport.container.native import library
-from homeport.container.native.library import NoLibraryError
+from homeport.container.native.library import ArrowArray, NoLibraryError
 from homeport.container.serde.columns import PARTS, Columns
 
 KINDS: tuple[pa.DataType | None, ...] = (
@@ -30,8 +30,6 @@ KINDS: tuple[pa.DataType | None, ...] = (
 )
 """Types of fields in the order of the library's ``Kind``; the first one is a struct."""
 _MOST_PARTS = 64
-_ARRAY_WORDS = 10
-"""``struct ArrowArray`` of Arrow's C data interface has as many words."""
 
 
 class _Field(NamedTuple):
@@ -103,7 +101,7 @@ class JsonReader:
         The column has an element for each value; those of the places have no meaning.
         """
         rows = len(values)
-        unsure, array = (ctypes.c_int32 * rows)(), (ctypes.c_void_p * _ARRAY_WORDS)()
+        unsure, array = (ctypes.c_int32 * rows)(), ArrowArray()
         valid, ends, data = values.buffers()
         left = self._native.homeport_json_read(
             self._reader,
