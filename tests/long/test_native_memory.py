@@ -38,8 +38,8 @@ def test_memory_stays_flat_over_a_hundred_million_records(passes: int) -> None:
     with mock_cluster(PARTITIONS) as cluster:
         headers = [(b"name", b"value")]
         for n in range(RECORDS):
-            number = b"-0.0" if n % 100 == 0 else b"%d.5" % n  # the first is left to Python
-            value = b'{"n": %d, "text": "some text of a record", "x": %s}' % (n, number)
+            decimal = b"-0.0" if n % 100 == 0 else b"%d.5" % n  # the first is left to Python
+            value = b'{"n": %d, "text": "some text of a record", "x": %s}' % (n, decimal)
             record = Record(n % PARTITIONS, b"%06d" % n, value, headers if n % 50 == 0 else ())
             cluster.send("flat", [record], waits=n % 20_000 == 0)
         cluster.send("flat", [])
