@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias, overload
 
 import pyarrow as pa
 
@@ -63,6 +63,7 @@ BATCH_SCHEMA = pa.schema(
 
 Partition = tuple[str, str, int]
 """System, stream and number of one partition."""
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 
 class RecordTooLargeError(ValueError):
@@ -122,7 +123,7 @@ class ReadableStore(Protocol[K, V]):
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
         """Return the values of those of ``keys`` that have one."""
 
-    def get_arrow(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array:
+    def get_arrow(self, keys: Column) -> pa.Array:
         """Return the values of ``keys``, in their order, null where there is none."""
 
     def range(self, start: K, end: K) -> KeyValueIterator[K, V]:
@@ -162,9 +163,7 @@ class KeyValueStore(ReadableStore[K, V], Protocol[K, V]):
     def put_all(self, pairs: Mapping[K, V | None]) -> None:
         """Put each value under its key; None deletes it."""
 
-    def put_arrow(
-        self, keys: pa.Array | pa.ChunkedArray, values: pa.Array | pa.ChunkedArray
-    ) -> None:
+    def put_arrow(self, keys: Column, values: Column) -> None:
         """Put the value at each key's place, the last one where a key repeats; null deletes it."""
 
     def delete(self, key: K) -> None:
@@ -205,6 +204,14 @@ class MessageCollector(Protocol):
         of the key's bytes and the number of partitions may do so. ``timestamp``: in ms since 1970;
         None: the time of sending. ``headers``: a mapping, or pairs, of which several may have one
         name; those of a message are passed on whole.
+        """
+
+    def send_arrow(self, stream: str, values: Column, keys: Column | None = None) -> None:
+        """Send a record for each of ``values``, with the key at its place, as ``send`` would.
+
+        No Python object is made per record. Binary elements are sent as they are, null as None.
+        Other types are those of the stream's serdes, as in ``KeyValueStore``; ``json`` and others
+        have none.
         """
 
 
@@ -410,7 +417,7 @@ class KeyValueExtractor(ABC):
     def get_arrow(
         self,
         table: pa.Table,  # noqa: ARG002 - a user's extractor uses it
-    ) -> tuple[pa.Array | pa.ChunkedArray, pa.Array | pa.ChunkedArray] | None:
+    ) -> tuple[Column, Column] | None:
         """The keys and values of all rows of ``table``, which has the columns of ``BATCH_SCHEMA``.
 
         For serdes with a type in Arrow, as in ``KeyValueStore``. None: ``get_key`` and

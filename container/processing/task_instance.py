@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from homeport.config.config import Config
 from homeport.config.declarations import all_keys as keys
@@ -17,6 +19,7 @@ from homeport.config.settings.sections import repartitions
 from homeport.config.system_stream import is_topic_name
 from homeport.container.api import (
     BatchTask,
+    Column,
     HeaderPairs,
     KeyValueStore,
     Metrics,
@@ -35,8 +38,9 @@ from homeport.container.processing.record_rules import (
 )
 from homeport.container.processing.timers import Partitions, Timers
 from homeport.container.progress.topic_rules import CLIENT_OVERHEAD_BYTES
-from homeport.container.progress.transaction_plan import Send, SendPairs, Sends
+from homeport.container.progress.transaction_plan import Send, SendColumns, SendPairs, Sends
 from homeport.container.reporting.own_metrics import OwnMetrics
+from homeport.container.serde.arrow_serdes import arrow_form, is_binary, lengths, whole_binary
 from homeport.container.serde.serdes import Serde, SerdesOf
 from homeport.job_coordinator.model.ids import TaskName
 
@@ -136,6 +140,63 @@ class Outputs:
             self.sends.parts.append(send)
         self.size_bytes += size
 
+    def send_arrow(self, stream: str, values: Column, keys: Column | None = None) -> None:
+        """Send a record of each of ``values``, with the key at its place; as ``send`` of each.
+
+        Raises:
+            ValueError: as ``send``, or there are not as many keys as values.
+            TypeError: as ``send``, or the serde has no Arrow type.
+        """
+        place = self._placed(stream)
+        if keys is not None and len(keys) != len(values):
+            raise ValueError(
+                f"send_arrow to {stream}: {len(values)} values, and {len(keys)} keys: give a key "
+                "for each, null where there is none, or no keys"
+            )
+        given = keys, values
+        whole = None if keys is None else self._column(stream, place.names, 0, given)
+        records = SendColumns(
+            place.topic, place.system, whole, self._column(stream, place.names, 1, given)
+        )
+        if not records.count:
+            return
+        sizes = lengths(records.values)
+        if records.keys is not None:
+            sizes = pc.add(sizes, lengths(records.keys))
+        largest, limit = pc.max(sizes).as_py(), self._limits.get(place.system)
+        if limit is not None and largest > self._small:
+            worst = next(islice(records, pc.index(sizes, largest).as_py(), None))
+            try:
+                require_size(worst.key, worst.value, (), limit)
+            except ValueError as error:
+                raise ValueError(f"{named(stream, worst.key)}: {error}") from None
+        place.pairs = None  # later ones come behind these records
+        self.sends.parts.append(records)
+        self.size_bytes += pc.sum(sizes).as_py()
+
+    def _column(
+        self, stream: str, place: tuple[str, str], which: int, given: tuple[Any, Any]
+    ) -> pa.Array:
+        """Return the bytes of one of both columns, as one array of large_binary."""
+        column = given[which]
+        if not isinstance(column, pa.Array | pa.ChunkedArray):
+            raise TypeError(
+                f"send_arrow to {stream} takes arrays of Arrow, not {type(column).__name__}: "
+                "give pa.array(...), or send each"
+            )
+        if is_binary(column.type):
+            return whole_binary(column)
+        serde = (self._serdes.get(stream) or self._loaded(stream, place))[which]
+        if serde is None:
+            kinds = [c is None or is_binary(c.type) for c in given]
+            raise self._without_serde(stream, place, str(column.type), kinds)
+        form = arrow_form(serde.name)
+        if form is None:
+            raise TypeError(
+                f"send_arrow to {stream}: the serde {serde.name!r} has no Arrow type: send each"
+            )
+        return whole_binary(form.encoded(column))
+
     def _opened(self, place: _Place) -> SendPairs:
         place.pairs = pairs = SendPairs(place.topic, place.system)
         self.sends.parts.append(pairs)
@@ -183,23 +244,31 @@ class Outputs:
     def _encoded(
         self, stream: str, place: tuple[str, str], which: int, pair: tuple[object, object]
     ) -> bytes:
-        if self._serdes_of is not None and stream not in self._serdes:
-            self._serdes[stream] = self._serdes_of(*place)
-        serdes = self._serdes.get(stream, (None, None))
-        serde = serdes[which]
+        serde = (self._serdes.get(stream) or self._loaded(stream, place))[which]
         if serde is None:
-            own = repartition_name(place[1])
-            of_stream = _SERDE_KEYS if own is None else _OWN_SERDE_KEYS
-            needed = [
-                key.named(*(place if own is None else (own,)))
-                for key, known, part in zip(of_stream, serdes, pair, strict=True)
-                if known is None and part is not None and not isinstance(part, bytes)
-            ]
-            raise TypeError(
-                f"a record for {stream} must have bytes or None as key and value, not "
-                f"{type(pair[which]).__name__}: set {' and '.join(needed)}, such as string or json"
-            )
+            are_bytes = [part is None or isinstance(part, bytes) for part in pair]
+            raise self._without_serde(stream, place, type(pair[which]).__name__, are_bytes)
         return serde.to_bytes(pair[which])
+
+    def _loaded(self, stream: str, place: tuple[str, str]) -> tuple[Serde | None, Serde | None]:
+        found = (None, None) if self._serdes_of is None else self._serdes_of(*place)
+        self._serdes[stream] = found
+        return found
+
+    def _without_serde(
+        self, stream: str, place: tuple[str, str], kind: str, are_bytes: Sequence[bool]
+    ) -> TypeError:
+        own = repartition_name(place[1])
+        of_stream = _SERDE_KEYS if own is None else _OWN_SERDE_KEYS
+        needed = [
+            key.named(*(place if own is None else (own,)))
+            for key, known, is_bytes in zip(of_stream, self._serdes[stream], are_bytes, strict=True)
+            if known is None and not is_bytes
+        ]
+        return TypeError(
+            f"a record for {stream} must have bytes or None as key and value, not {kind}: set "
+            f"{' and '.join(needed)}, such as string or json"
+        )
 
     def _placed(self, stream: str) -> _Place:
         names = self._names(stream)
@@ -250,8 +319,9 @@ class Requests:
 class Context:
     """Implements ``homeport.container.api.TaskContext``.
 
-    ``timers``: the task's, for its container; ``scheduler``: the same, for the task. ``send``: that
-    of the container's collector between ``open`` and ``close``; else it raises HomeportError.
+    ``timers``: the task's, for its container; ``scheduler``: the same, for the task. ``send`` and
+    ``send_arrow``: those of the container's collector between ``open`` and ``close``; else they
+    raise HomeportError.
     """
 
     def __init__(
@@ -273,15 +343,17 @@ class Context:
         self._repartitions: dict[str, str] | None = None
         self._requests: Requests | None = None
         self.send: Callable[..., None] = _refuse_send
+        self.send_arrow: Callable[..., None] = _refuse_send
 
     def open(self, outputs: Outputs, requests: Requests) -> None:
         """Let the task send and ask: it is initialised."""
-        self.send = outputs.send
+        self.send, self.send_arrow = outputs.send, outputs.send_arrow
         self._requests = requests
 
     def close(self) -> None:
         """Let the task no longer send or ask."""
-        self.send, self._requests = _refuse_send, None
+        self.send = self.send_arrow = _refuse_send
+        self._requests = None
 
     def end(self) -> None:
         """Refuse every further call: the run that this is of has ended."""

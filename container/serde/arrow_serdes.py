@@ -30,7 +30,7 @@ class ArrowForm:
 
     def to_bytes(self, column: pa.Array | pa.ChunkedArray) -> list[bytes | None]:
         """Return the bytes of each element."""
-        elements: list[bytes | None] = self._encoded(column).to_pylist()
+        elements: list[bytes | None] = self.encoded(column).to_pylist()
         return elements
 
     def distinct(self, column: pa.Array | pa.ChunkedArray) -> tuple[list[bytes], pa.Array]:
@@ -38,10 +38,11 @@ class ArrowForm:
 
         ``column`` has no null.
         """
-        found = self._encoded(column).dictionary_encode()
+        found = self.encoded(column).dictionary_encode()
         return found.dictionary.to_pylist(), found.indices
 
-    def _encoded(self, column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    def encoded(self, column: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """Return the bytes of each element as a column."""
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         if not self.accepts(array.type):
             raise TypeError(f"the serde {self.name!r} carries {self.type}, not {array.type}")
@@ -61,6 +62,22 @@ class ArrowForm:
 def arrow_form(name: str) -> ArrowForm | None:
     """Return the Arrow form of the serde ``name``; None where it has none."""
     return _FORMS.get(name)
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Return whether elements of this type are bytes, or all null."""
+    return kind == pa.null() or _is_bytes(kind)
+
+
+def whole_binary(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column of bytes as one array of large_binary; their data are not copied."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return array.cast(pa.large_binary())
+
+
+def lengths(column: pa.Array) -> pa.Array:
+    """Return the number of bytes of each element of such a column; 0 of null."""
+    return pc.binary_length(column).fill_null(0)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

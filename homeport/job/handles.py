@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from homeport.config.errors import HomeportError
 from homeport.config.system_stream import SystemStream
 from homeport.container.api import (
+    Column,
     HeaderPairs,
     KeyValueStore,
     Partitioner,
@@ -181,6 +182,9 @@ class _Sending(_Typed[K, V]):
         self.calls.current(self).context.send(
             self.name, value, key, partition=partition, headers=headers, timestamp=timestamp
         )
+
+    def send_arrow(self, keys: Column | None, values: Column) -> None:
+        self.calls.current(self).context.send_arrow(self.name, values, keys)
 
 
 class Output(_Sending[K, V]):

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -18,7 +19,14 @@ from homeport.container.kafka.transactional_producer import (
     RecordRefusedError,
     TransactionalProducer,
 )
-from homeport.container.progress.transaction_plan import Changes, Send, SendPairs, Sends, StoreId
+from homeport.container.progress.transaction_plan import (
+    Changes,
+    Send,
+    SendColumns,
+    SendPairs,
+    Sends,
+    StoreId,
+)
 from homeport.job_coordinator.model.ids import TaskName
 
 DEADLINE_S = 30.0
@@ -179,12 +187,38 @@ def test_pairs_arrive_whole_and_in_their_order(
     assert found == ((topic, 1), last)
 
 
-def test_a_record_that_the_client_refuses_among_pairs_is_the_reason(
+def test_columns_arrive_whole_and_in_their_order(
     kafka: str, producer: TransactionalProducer, topic: str
 ) -> None:
+    """In more than one call of the library, before and behind pairs; slices, null, empty."""
+    count = 3000
+    values = pa.array([b"first", *(b"%d" % i for i in range(count)), None, b""], pa.large_binary())
+    keys = pa.array([None, *[b"k"] * (count + 2)], pa.large_binary())
+    sends = _pairs(topic, (b"k", b"before"))
+    sends.parts.append(SendColumns(topic, None, keys[1:], values[1:]))
+    sends.parts += _pairs(topic, (b"k", b"behind")).parts
+    sends.parts.append(SendColumns(topic, None, None, values[:1]))
+    producer.send(sends)
+    producer.deliver()
+    assert producer.commit() == {}
+    records = [(r.key(), r.value()) for p in range(PARTITIONS) for r in _committed(kafka, topic, p)]
+    expected = [b"before", *(b"%d" % i for i in range(count)), None, b"", b"behind"]
+    assert [value for key, value in records if key == b"k"] == expected
+    assert [value for key, value in records if key is None] == [b"first"]
+
+
+_REFUSED = [b"a", b"b" * 6_000_000, b"c"]
+
+
+@pytest.mark.parametrize("are_columns", [False, True])
+def test_a_record_that_the_client_refuses_among_many_is_the_reason(
+    kafka: str, producer: TransactionalProducer, topic: str, *, are_columns: bool
+) -> None:
     """Its limit is that of the system's producer."""
+    columns = Sends([SendColumns(topic, None, None, pa.array(_REFUSED, pa.large_binary()))])
+    pairs = _pairs(topic, *((None, value) for value in _REFUSED))
     with pytest.raises(RecordRefusedError, match="too large"):
-        producer.send(_pairs(topic, (None, b"a"), (None, b"b" * 6_000_000), (None, b"c")))
+        producer.send(columns if are_columns else pairs)
     assert _is_aborted(kafka, topic)
 
 

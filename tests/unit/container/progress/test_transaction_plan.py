@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from homeport.container.progress import checkpoint
@@ -9,6 +10,7 @@ from homeport.container.progress.transaction_plan import (
     FlushAction,
     FlushStep,
     Send,
+    SendColumns,
     SendPairs,
     Sends,
     Step,
@@ -123,15 +125,21 @@ def test_a_store_that_has_not_moved_is_left_alone(
 
 
 def test_sends_are_their_records_in_order() -> None:
-    """Whether they are kept one by one or as pairs."""
-    pairs = SendPairs("a", "kafka")
+    """Whether they are kept one by one, as pairs or as columns."""
+    pairs, columns = SendPairs("a", "kafka"), pa.array([b"3", None], pa.large_binary())
     assert not Sends()
     pairs.flat.extend([b"k", b"1", None, None])
     other = Send("a", b"k", b"2", 1)
-    sends = Sends([pairs, other])
+    keyed, bare = (SendColumns("a", "kafka", keys, columns) for keys in (columns, None))
+    sends = Sends([pairs, other, keyed, bare])
     assert sends
+    assert (pairs.count, keyed.count) == (2, 2)
     assert list(sends) == [
         Send("a", b"k", b"1", system="kafka"),
         Send("a", None, None, system="kafka"),
         other,
+        Send("a", b"3", b"3", system="kafka"),
+        Send("a", None, None, system="kafka"),
+        Send("a", None, b"3", system="kafka"),
+        Send("a", None, None, system="kafka"),
     ]

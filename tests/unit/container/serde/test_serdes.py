@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import enum
 import json
@@ -94,6 +95,15 @@ def _reference(data: bytes) -> object:
 def test_json_is_read_as_pythons_own_parser_reads_it(data: bytes) -> None:
     """Numbers of any size, not-a-number, every encoding."""
     assert _outcome(serde("json").from_bytes, data) == _outcome(_reference, data)
+    _require_alike_in_bulk(data)
+
+
+def _require_alike_in_bulk(data: bytes) -> None:
+    """Many elements are read as each alone, or not at all."""
+    many = serde("json").from_many
+    assert many is not None
+    with contextlib.suppress(ValueError, RecursionError):
+        assert repr(many([data, b"1"])) == repr([serde("json").from_bytes(data), 1])
 
 
 _TEXT = st.text(st.characters(codec="utf-8"))
@@ -114,6 +124,7 @@ def test_any_json_and_any_damage_to_it_is_read_alike(value: object, data: st.Dat
     damaged = text[:at] + data.draw(st.binary(max_size=2)) + text[at + 1 :]
     for each in (text, damaged):
         assert _outcome(serde("json").from_bytes, each) == _outcome(_reference, each)
+        _require_alike_in_bulk(each)
 
 
 class _Colour(enum.StrEnum):
