@@ -1,6 +1,7 @@
 """Polls the cluster's containers and hosts, and posts the changes as events of the allocator."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,7 @@ class ClusterWatch:
     """Why the last poll of the hosts failed; None: it did not."""
     _snapshot: Snapshot | None = None
     _hosts: tuple[HostReport, ...] | None = None
+    _are_hosts_known: asyncio.Event = field(default_factory=asyncio.Event)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "rest"))
 
     def __post_init__(self) -> None:
@@ -62,7 +64,11 @@ class ClusterWatch:
             reports = await self._client.reports()
             if reports is not None:
                 self._observe(reports)
-            await asyncio.sleep(_POLL_S)
+            if self._hosts is None:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._are_hosts_known.wait(), _POLL_S)
+            else:
+                await asyncio.sleep(_POLL_S)
 
     async def watch_hosts(self) -> None:
         """Watch the hosts for ever."""
@@ -71,6 +77,7 @@ class ClusterWatch:
             try:
                 self._hosts = await loop.run_in_executor(self._pool, self._resources.hosts)
                 self.fault = None
+                self._are_hosts_known.set()
             except UnavailableError as e:
                 log.warning("%s", e)
                 self.fault = str(e)

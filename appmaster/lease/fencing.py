@@ -19,6 +19,7 @@ from homeport.config.errors import HomeportError
 from homeport.config.settings.sections import JobConfig, SystemConfig, TaskConfig
 from homeport.job_coordinator.coordinator_stream.coordinator_stream import CoordinatorStream
 from homeport.job_coordinator.kafka import clients
+from homeport.job_coordinator.kafka.connection import Connection
 from homeport.job_coordinator.kafka.open_transactions import not_initialised
 from homeport.job_coordinator.metadata.epochs import FenceReport
 from homeport.job_coordinator.metadata.state_reset import permitted_incarnations, raised_epochs
@@ -141,7 +142,12 @@ def fence(system: SystemConfig, transactional_id: str, timeout_s: float) -> None
 
     UnavailableError: Kafka did not do it in time.
     """
-    holder = clients.producer(system, {"transactional.id": transactional_id})
+    connection = Connection()
+    holder = clients.producer(
+        system, {"transactional.id": transactional_id, "error_cb": connection.heard}
+    )
+    # While it is still connecting, the library tries again half a second later.
+    connection.answers(holder)
     try:
         holder.init_transactions(timeout_s)
     except KafkaException as exception:

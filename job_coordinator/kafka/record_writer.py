@@ -228,6 +228,8 @@ class TransactionalWriter(RecordWriter):
         if self._final is not None:
             raise self._final
         if not self._is_open:
+            # While it is still connecting, the library tries again half a second later.
+            self._connection.answers(self._producer())
             try:
                 self._call("init_transactions")
             except KafkaException as exception:

@@ -145,6 +145,22 @@ def test_a_transaction_of_unknown_outcome_is_settled_before_the_next(
     assert library.calls == calls.split()
 
 
+def test_the_id_is_initialised_once_a_broker_answers(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library that still connects tries again half a second later."""
+    asked: list[str] = []
+
+    def answers(*_: object) -> bool:
+        asked.append("answer")
+        return True
+
+    monkeypatch.setattr(Connection, "answers", answers)
+    monkeypatch.setattr(library, "init_transactions", lambda _timeout: asked.append("init"))
+    _writer()
+    assert asked == ["answer", "init"]
+
+
 def test_a_failure_says_what_the_topic_lacks(library: Library) -> None:
     """Kafka itself says no more than that time is over."""
     library.answers = [LATE]
