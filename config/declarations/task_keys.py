@@ -164,8 +164,8 @@ TASK_BATCH_MAX_BYTES = OwnIntKey(
 TASK_INPUT_NATIVE = OwnBoolKey(
     "task.input.native",
     "a library in C++ takes records of input and changelogs from Kafka's client, and JSON with a "
-    "schema, or that from_json parses, into Arrow; false: Python and Spark do, with the same "
-    "results and more CPU",
+    "schema, or that from_json parses, into Arrow, and puts outputs and changelogs into the "
+    "client's queue; false: Python and Spark do, with the same results and more CPU",
     default=True,
     liveness=Liveness.RESTARTS_CONTAINERS,
 )

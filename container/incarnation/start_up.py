@@ -269,7 +269,9 @@ def fence_and_begin(context: IncarnationContext) -> TransactionalProducer:
     """
     job, permit = context.job, context.permit
     producer = TransactionalProducer(
-        job.transaction_system, job.transactional_id(permit.incarnation)
+        job.transaction_system,
+        job.transactional_id(permit.incarnation),
+        native=job.task.input_native,
     )
     _fence_listed(context, producer.initialise)
     _record_fenced(context)

@@ -90,8 +90,11 @@ class TransactionalProducer:
     library's sequence numbers, which may fail the next transaction.
     """
 
-    def __init__(self, system: SystemConfig, transactional_id: str) -> None:
-        """Connect; nothing can be sent before ``initialise``."""
+    def __init__(self, system: SystemConfig, transactional_id: str, *, native: bool = True) -> None:
+        """Connect; nothing can be sent before ``initialise``.
+
+        ``native``: whether the library in C++ puts records into the client's queue.
+        """
         self._system = system
         self._transactional_id = transactional_id
         self._reports: dict[tuple[str, int], int] = {}
@@ -108,7 +111,7 @@ class TransactionalProducer:
         self._silence = Silence(time.monotonic)
         properties["error_cb"] = self._connection.heard
         self._producer = producer(system, properties)
-        self._bulk = bulk_producer(self._producer)
+        self._bulk = bulk_producer(self._producer, native=native)
 
     def initialise(self) -> None:
         """Fence an earlier holder of the id, so that transactions can begin.

@@ -45,9 +45,9 @@ class Bulk(Protocol):
         """
 
 
-def bulk_producer(client: Producer) -> Bulk:
-    """Return the native one of ``client`` where it can be, else one in Python."""
-    if type(client) is Producer:
+def bulk_producer(client: Producer, *, native: bool) -> Bulk:
+    """Return the native one of ``client`` where ``native``, and where it can be."""
+    if native and type(client) is Producer:
         with contextlib.suppress(NoLibraryError):
             return BulkProducer(client)
     return EachProducer(client)

@@ -171,12 +171,13 @@ def test_the_history_lists_what_a_standby_has_fenced(
     assert events == [("fenced", {"fenced": ids, "tasks": [t.task_name for t in job.tasks]})]
 
 
+@pytest.mark.parametrize("is_off", [False, True])
 def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, is_off: bool
 ) -> None:
     """Safety I3: it goes on once every earlier id, and the own one, are initialised.
 
-    A thread looks for what those have left hanging.
+    A thread looks for what those have left hanging. ``is_off``: outputs are put by Python.
     """
     steps: list[str] = []
     looked_for: queue.SimpleQueue[AbstractSet[str]] = queue.SimpleQueue()
@@ -184,14 +185,16 @@ def test_an_active_container_fences_its_list_before_it_can_begin_a_transaction(
     monkeypatch.setattr(start_up, "end_of_fenced", lambda _, ids, __: looked_for.put(ids))
 
     class Producer:
-        def __init__(self, _system: SystemConfig, id_: str) -> None:
+        def __init__(self, _system: SystemConfig, id_: str, *, native: bool) -> None:
             self._id = id_
+            assert native is not is_off
 
         def initialise(self) -> None:
             steps.append(f"initialised {self._id}")
 
     monkeypatch.setattr(start_up, "TransactionalProducer", Producer)
-    job, own = _job(), Incarnation(ProcessorId("0"), 4)
+    job = _job(over={"task.input.native": "false"} if is_off else {})
+    own = Incarnation(ProcessorId("0"), 4)
     earlier = (Incarnation(ProcessorId("0"), 3), Incarnation(ProcessorId("1"), 2))
     start_up.fence_and_begin(context_in(tmp_path, job, Permit(own, 7, earlier)))
     ids = [job.transactional_id(i) for i in earlier]

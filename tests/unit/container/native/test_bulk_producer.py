@@ -165,7 +165,7 @@ def test_objects_that_are_not_bytes_are_errors(cluster: MockCluster) -> None:
 def test_without_the_library_the_client_is_called_for_each(
     cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where there was no C++ compiler; and with a client of another class."""
+    """As where there was no C++ compiler; with a client of another class; and as it is set."""
 
     def none() -> None:
         raise NoLibraryError("this installation was made without a C++ compiler")
@@ -174,12 +174,14 @@ def test_without_the_library_the_client_is_called_for_each(
         """Any class of a job's own."""
 
     client = client_of(cluster)
-    assert isinstance(bulk_producer(client), BulkProducer)
-    assert isinstance(bulk_producer(Other({"bootstrap.servers": "x"})), EachProducer)
+    assert isinstance(bulk_producer(client, native=True), BulkProducer)
+    assert isinstance(bulk_producer(client, native=False), EachProducer)
+    other = Other({"bootstrap.servers": "x"})
+    assert isinstance(bulk_producer(other, native=True), EachProducer)
     monkeypatch.setattr(library, "load", none)
     caches = module._native, record_queue._native
     for cache in caches:
         cache.cache_clear()
-    assert isinstance(bulk_producer(client), EachProducer)
+    assert isinstance(bulk_producer(client, native=True), EachProducer)
     for cache in caches:
         cache.cache_clear()
