@@ -9,118 +9,20 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <memory>
-#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "arrow.h"
+#include "columns.h"
 #include "utf8.h"
 
 namespace {
 
-using homeport::ArrowArray;
-using homeport::Memory;
-using homeport::fill;
-using homeport::is_utf8;
-using homeport::new_array;
-
-// In the order of KINDS in json_reader.py.
-enum Kind : int32_t {
-  kObject,
-  kText,
-  kTruth,
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kFloat,
-  kDouble,
-  kTimestamp,
-  kDate
-};
+using namespace homeport;  // kinds, fields and columns
 
 constexpr int kMostDepth = 64;           // of values that are skipped
 constexpr int kMostDigits = 19;          // a uint64 holds the number, whatever they are
 constexpr uint64_t kExact = 1ULL << 53;  // up to it each whole number is a double
-
-size_t width_of(Kind kind) {
-  switch (kind) {
-    case kInt8: return 1;
-    case kInt16: return 2;
-    case kInt32: case kFloat: case kDate: return 4;
-    case kInt64: case kDouble: case kTimestamp: return 8;
-    default: return 0;
-  }
-}
-
-// Text of a column, in memory that grows.
-class Text {
- public:
-  ~Text() { std::free(data_); }
-  Text() = default;
-  Text(const Text&) = delete;
-  Text& operator=(const Text&) = delete;
-  // Return where `size` bytes can be written; `end` moves by what was.
-  char* room(size_t size) {
-    if (size_t(end) + size > capacity_) {
-      const size_t wanted = (size_t(end) + size) * 2 + 64;
-      void* grown = std::realloc(data_, wanted);
-      if (grown == nullptr) throw std::bad_alloc();
-      data_ = static_cast<char*>(grown);
-      capacity_ = wanted;
-    }
-    return data_ + end;
-  }
-  void* take() {
-    room(1);  // Arrow has no empty buffer
-    return std::exchange(data_, nullptr);
-  }
-  int32_t end = 0;
-
- private:
-  char* data_ = nullptr;
-  size_t capacity_ = 0;
-};
-
-// The values of one field, in a batch of a known number of rows.
-struct Column {
-  Column(Kind kind, size_t rows)
-      : valid((rows + 7) / 8),
-        numbers(kind == kTruth ? (rows + 7) / 8
-                : kind == kText ? sizeof(int32_t) * (rows + 1)
-                                : width_of(kind) * rows) {
-    std::memset(valid.as<char>(), 0, (rows + 7) / 8);
-    const size_t size = kind == kTruth ? (rows + 7) / 8 : width_of(kind) * rows;
-    if (kind != kText) std::memset(numbers.as<char>(), 0, size);
-    if (kind == kText) numbers.as<int32_t>()[0] = 0;
-  }
-  void set_valid(size_t row) {
-    valid.as<uint8_t>()[row / 8] |= uint8_t(1U << (row % 8));
-    ++count;
-  }
-  template <typename T>
-  void set(size_t row, T value) {
-    numbers.as<T>()[row] = value;
-    set_valid(row);
-  }
-  Memory valid;
-  Memory numbers;  // of text: where each one ends
-  Text text;
-  int64_t count = 0;
-};
-
-struct Field {
-  Kind kind;
-  bool is_made;
-  bool is_needed;  // no record is sure without it
-  std::string name;
-  std::vector<int32_t> parts;  // of an object
-};
-
-using Fields = std::vector<Field>;                      // the first one is the record
-using Columns = std::vector<std::unique_ptr<Column>>;  // of the fields; null where none is made
 
 // The years have twelve months and, as in the proleptic Gregorian calendar, their leap days.
 int64_t days_since_1970(int64_t year, int64_t month, int64_t day) {
@@ -205,14 +107,14 @@ class Scan {
     });
     if (!is_sure) return false;
     for (size_t place = 0; place < field.parts.size(); ++place)
-      if (fields_[size_t(field.parts[place])].is_needed && (seen >> place & 1) == 0) return false;
+      if ((fields_[size_t(field.parts[place])].form & kNeeded) != 0 && (seen >> place & 1) == 0) return false;
     if (field.is_made) columns_[size_t(number)]->set_valid(row_);
     return true;
   }
 
   bool value(int32_t number) {
     const Field& field = fields_[size_t(number)];
-    if (is_word("null")) return !field.is_needed;
+    if (is_word("null")) return (field.form & kNeeded) == 0;
     Column* column = columns_[size_t(number)].get();
     switch (field.kind) {
       case kObject: return object(number);
@@ -226,6 +128,7 @@ class Scan {
       case kDouble: return number_of(column);
       case kTimestamp: return timestamp(column);
       case kDate: return date(column);
+      case kBytes: return false;
     }
     return false;
   }
@@ -523,78 +426,14 @@ class Scan {
   const char* end_;
 };
 
-ArrowArray* take(const Fields& fields, const Columns& columns, int32_t number, size_t rows,
-                 ArrowArray* array) {
-  const Field& field = fields[size_t(number)];
-  Column& column = *columns[size_t(number)];
-  const int64_t nulls = int64_t(rows) - column.count;
-  void* valid = nulls == 0 ? nullptr : column.valid.take();
-  if (field.kind == kText) {
-    fill(array, int64_t(rows), nulls, {valid, column.numbers.take(), column.text.take()}, {});
-  } else if (field.kind != kObject) {
-    fill(array, int64_t(rows), nulls, {valid, column.numbers.take()}, {});
-  } else {
-    std::vector<ArrowArray*> parts;
-    for (const int32_t part : field.parts)
-      if (columns[size_t(part)] != nullptr)
-        parts.push_back(take(fields, columns, part, rows, new_array()));
-    fill(array, int64_t(rows), nulls, {valid}, parts);
-  }
-  return array;
-}
-
 }  // namespace
 
 #pragma GCC visibility push(default)
 
-extern "C" {
-
-// Make a reader of `count` fields in which each object comes before its parts; the first one is
-// the record. `objects` has the number of the object of each field. Null: out of memory.
-void* homeport_json_open(int32_t count, const int32_t* kinds, const int32_t* objects,
-                         const char* const* names, const bool* are_made, const bool* are_needed) {
-  try {
-    auto fields = std::make_unique<Fields>();
-    for (int32_t i = 0; i < count; ++i) {
-      fields->push_back({Kind(kinds[i]), are_made[i], are_needed[i], names[i], {}});
-      if (i > 0) (*fields)[size_t(objects[i])].parts.push_back(i);
-    }
-    return fields.release();
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+extern "C" int64_t homeport_json_read(const void* reader, const char* header, int64_t header_size,
+                                      const int32_t* ends, const char* data, const uint8_t* valid,
+                                      int64_t first, int64_t rows, int32_t* unsure,
+                                      ArrowArray* out) {
+  return read_rows<Scan>(*static_cast<const Fields*>(reader), {header, header_size}, ends, data,
+                         valid, first, rows, unsure, out);
 }
-
-// Read `rows` values from the place `first` of an array of binary into `out`, a struct, and into
-// `unsure` the rows whose values are not read, in order. Return how many; below 0: out of memory.
-int64_t homeport_json_read(const void* handle, const int32_t* ends, const char* data,
-                           const uint8_t* valid, int64_t first, int64_t rows, int32_t* unsure,
-                           ArrowArray* out) {
-  const Fields& fields = *static_cast<const Fields*>(handle);
-  int64_t count = 0;
-  try {
-    Columns columns;
-    std::vector<Column*> texts;
-    for (const Field& field : fields) {
-      columns.push_back(field.is_made ? std::make_unique<Column>(field.kind, size_t(rows))
-                                      : nullptr);
-      if (field.is_made && field.kind == kText) texts.push_back(columns.back().get());
-    }
-    for (size_t row = 0; row < size_t(rows); ++row) {
-      const size_t place = size_t(first) + row;
-      const bool is_null = valid != nullptr && (valid[place / 8] >> (place % 8) & 1) == 0;
-      if (!is_null &&
-          !Scan(fields, columns, row, data + ends[place], data + ends[place + 1]).record())
-        unsure[count++] = int32_t(row);
-      for (Column* column : texts) column->numbers.as<int32_t>()[row + 1] = column->text.end;
-    }
-    take(fields, columns, 0, size_t(rows), out);
-    return count;
-  } catch (const std::bad_alloc&) {
-    return -1;
-  }
-}
-
-void homeport_json_close(void* handle) { delete static_cast<Fields*>(handle); }
-
-}  // extern "C"

@@ -26,7 +26,7 @@ from homeport.container.classes import (
 )
 from homeport.container.container_job import ContainerJob
 from homeport.container.host.stop_flag import StopFlag
-from homeport.container.native.json_reader import natively
+from homeport.container.native.column_reader import natively
 from homeport.container.processing.call_watch import CallWatch
 from homeport.container.processing.concurrent_calls import LoopCalls, ThreadCalls
 from homeport.container.processing.concurrent_tasks import (

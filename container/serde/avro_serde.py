@@ -8,7 +8,9 @@ The library is an extra of homeport, imported only here: a job without Avro need
 
 import io
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ from homeport.config.errors import ConfigError, WireError, in_one_line
 from homeport.config.settings.serde_names import AVRO
 from homeport.container.serde.avro_bounds import bounds_of
 from homeport.container.serde.avro_defaults import with_defaults
+from homeport.container.serde.avro_layout import avro_layout
 from homeport.container.serde.avro_values import (
     READERS,
     from_avro,
@@ -57,6 +60,8 @@ _MEANT = (
 )
 _READ = ("default", "aliases")
 _WHOLE = "HomeportWhole"
+_STREAM = re.compile(" from <[^>]*>$")
+"""What the library adds to a reason: an address, which differs from record to record."""
 
 
 def avro_serde(key: str, schema: str) -> Serde:
@@ -84,7 +89,8 @@ def avro_serde(key: str, schema: str) -> Serde:
 
     def columns() -> Columns:
         read = from_avro_bytes(reader_of(parsed, is_column=True))
-        return object_columns(column_type(parsed), read)
+        found = object_columns(column_type(parsed), read)
+        return replace(found, layout=avro_layout(parsed))
 
     return Serde(AVRO, to_bytes, from_avro_bytes(reader_of(parsed)), columns=columns)
 
@@ -96,9 +102,8 @@ def from_avro_bytes(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
         try:
             return read(data)
         except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
-            raise WireError(
-                f"not of the serde 'avro': {data[:80]!r} ({reason_of(error)})"
-            ) from None
+            reason = _STREAM.sub("", reason_of(error))
+            raise WireError(f"not of the serde 'avro': {data[:80]!r} ({reason})") from None
 
     return from_bytes
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from msgspec import inspect as types
 
-from homeport.container.serde.columns import Columns, object_columns
+from homeport.container.serde.columns import JSON, NEEDED, Columns, Layout, object_columns
 
 Convert = Callable[[Any], Any]
 
@@ -52,11 +52,11 @@ def class_columns(record: type, decode: Callable[[bytes], Any]) -> Columns:
     convert = column.convert
     assert convert is not None  # noqa: S101 - a struct always has one
     columns = object_columns(column.type, lambda data: convert(decode(data)))
-    return replace(columns, json_needs=_json_needs(record))
+    return replace(columns, layout=_layout(record))
 
 
-def _json_needs(record: type) -> frozenset[str] | None:
-    """Return the ``json_needs`` of ``record``; None: the class has rules of its own."""
+def _layout(record: type) -> Layout | None:
+    """Return the layout of JSON of ``record``; None: the class has rules of its own."""
     found: Any = types.type_info(record)
     if hasattr(record, "__post_init__") or not all(
         _plain(own.type) in _WITHOUT_RULES for own in found.fields
@@ -67,7 +67,8 @@ def _json_needs(record: type) -> frozenset[str] | None:
     ):
         return None
     is_dict = isinstance(found, types.TypedDictType)
-    return frozenset(own.encode_name for own in found.fields if not _may_lack(own, is_dict=is_dict))
+    needed = [own.encode_name for own in found.fields if not _may_lack(own, is_dict=is_dict)]
+    return Layout(JSON, {(name,): NEEDED for name in needed})
 
 
 def _may_lack(field: types.Field, *, is_dict: bool) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +35,23 @@ class Decoded:
     bad: dict[int, str]
 
 
+JSON, AVRO = "json", "avro"
+NEEDED, OPTIONAL, NULL_SECOND, MILLIS = 1, 2, 4, 8
+"""Forms of fields, as bits: JSON without it, or with null, may be bad; Avro's union with null, with
+null as its second type; Avro's time in milliseconds."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How bytes of some language, ``JSON`` or ``AVRO``, are laid out: ``forms`` {path: bits}.
+
+    The path of a field has the names from the record down. A field without a form has no bits.
+    """
+
+    language: str
+    forms: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Columns:
     """How a serde makes a column of ``type``.
@@ -44,17 +61,18 @@ class Columns:
     ``part`` returns the ``Columns`` of some fields alone, by their names: they cost less, and
     refuse whatever these do. None: the fields are taken from the whole column.
 
-    ``json_needs``: the fields without which JSON, or with null, may be bad: no other JSON of fields
-    of their types is. None: the bytes are no JSON, or more decides. ``read`` returns the column of
-    values, of a struct of some fields in their order, and the places whose elements have no
-    meaning: ``row`` decodes these.
+    ``layout``: of the bytes; none that fit it and ``type`` are bad. None: it is another one, or
+    more decides. ``has_layout``: whether it is that of values with these first bytes, which stand
+    before it; None: nothing does. ``read`` returns the column of values, of a struct of some fields
+    in their order, and the places whose elements have no meaning: ``row`` decodes these.
     """
 
     type: pa.DataType
     row: Callable[[bytes], Any]
     column: Callable[[Sequence[Any]], pa.Array]
     part: Callable[[frozenset[str]], Columns] | None = None
-    json_needs: frozenset[str] | None = None
+    layout: Layout | None = None
+    has_layout: Callable[[bytes], bool] | None = None
     read: Callable[[pa.Array, pa.StructType], tuple[pa.StructArray, Sequence[int]]] | None = None
 
     def decode(self, values: pa.Array, only: frozenset[str] | None = None) -> Decoded:

@@ -22,9 +22,11 @@ import pyarrow as pa
 from homeport.config.errors import WireError
 from homeport.config.number_text import decimal_of
 from homeport.container.serde.columns import (
+    JSON,
     PARTS,
     REFUSALS,
     Columns,
+    Layout,
     holds_times,
     is_taken,
     narrowed,
@@ -114,7 +116,7 @@ def _columns(kind: pa.StructType, fields: Sequence[pa.Field]) -> Columns:
             require_years(arrays[place])
         return pa.StructArray.from_arrays(arrays, fields=list(fields))
 
-    return Columns(pa.struct(list(fields)), decode, column, json_needs=frozenset())
+    return Columns(pa.struct(list(fields)), decode, column, layout=Layout(JSON))
 
 
 def _record_type(kind: pa.StructType) -> type[msgspec.Struct]:

@@ -19,7 +19,8 @@ from homeport.config.declarations.all_keys import SERIALIZERS_REGISTRY_PROPERTY
 from homeport.config.errors import ConfigError, WireError
 from homeport.config.number_text import float_of, whole_of
 from homeport.config.settings.serde_names import JSON, SchemaSerde
-from homeport.container.serde.avro_serde import column_type, parsed_schema, reader_of
+from homeport.container.serde.avro_layout import avro_layout
+from homeport.container.serde.avro_serde import avro_meaning, column_type, parsed_schema, reader_of
 from homeport.container.serde.avro_values import to_avro
 from homeport.container.serde.columns import PARTS, Columns, object_columns, reason_of
 from homeport.container.serde.json_schema_serde import json_columns, json_schema_serde
@@ -133,7 +134,7 @@ class Registry:
             part = inner.part
             return replace(
                 inner,
-                json_needs=None,  # it comes behind the number of its schema
+                layout=None,  # it comes behind the number of its schema
                 row=self._reader(read, lambda _, data: inner.row(data)),
                 part=part and functools.lru_cache(PARTS)(lambda only: framed(part(only))),
             )
@@ -150,8 +151,9 @@ class Registry:
 
         def columns() -> Columns:
             text = schema or self._latest()
-            kind = column_type(parsed_schema(self._entry.schema_key, text))
-            return object_columns(kind, self._avro_reader(text, is_column=True))
+            parsed = parsed_schema(self._entry.schema_key, text)
+            found = object_columns(column_type(parsed), self._avro_reader(text, is_column=True))
+            return replace(found, layout=avro_layout(parsed), has_layout=self._written_by(text))
 
         @functools.cache
         def exact() -> Callable[[Any], Any]:
@@ -172,6 +174,26 @@ class Registry:
             self._avro_reader(schema),
             columns,
         )
+
+    def _written_by(self, text: str) -> Callable[[bytes], bool]:
+        """Return whether values with a given header were written by the schema ``text`` itself."""
+        key = self._entry.schema_key
+        meaning = avro_meaning(key, text)
+
+        @functools.lru_cache(_SCHEMAS)
+        def is_same(number: int) -> bool:
+            found = self._client.get_schema(number)
+            has_more = found.references or found.rule_set
+            return not has_more and avro_meaning(key, str(found.schema_str)) == meaning
+
+        def has_header(header: bytes) -> bool:
+            is_framed = header[:1] == _MAGIC and len(header) == _HEADER_BYTES
+            try:
+                return is_framed and is_same(int.from_bytes(header[1:]))
+            except Exception:  # noqa: BLE001 - the reader of each value meets and reports it
+                return False
+
+        return has_header
 
     def _avro_reader(self, given: str | None, *, is_column: bool = False) -> Callable[[bytes], Any]:
         """Return a reader as that of ``avro_serde``; the library reads by references and rules.

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from homeport.container.native.json_reader import JsonReader
-from homeport.container.serde.columns import PARTS, part_type
+from homeport.container.native.column_reader import ColumnReader
+from homeport.container.serde.columns import JSON, PARTS, Layout, part_type
 from homeport.container.spark.reads import Reads
 
 _KINDS: Mapping[str, pa.DataType] = {
@@ -126,8 +126,8 @@ class ParsedColumn:
 
 
 @lru_cache(PARTS)
-def _reader(kind: pa.StructType, wanted: pa.StructType) -> JsonReader:
-    return JsonReader(kind, wanted)
+def _reader(kind: pa.StructType, wanted: pa.StructType) -> ColumnReader:
+    return ColumnReader(kind, wanted, Layout(JSON))
 
 
 def widened(schema: pa.Schema, columns: Collection[ParsedColumn]) -> pa.Schema:

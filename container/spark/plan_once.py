@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from homeport.config.errors import HomeportError
 from homeport.container.adjunct.frames import NO_FRAMES, StoreFrames
-from homeport.container.native.json_reader import is_there
+from homeport.container.native.column_reader import is_there
 from homeport.container.spark import java_classes
 from homeport.container.spark.faults import sparks_reason
 from homeport.container.spark.parsed_json import ParsedColumn, parses, widened

@@ -22,6 +22,7 @@ from descriptor_sets import MESSAGE, flight_descriptors
 from schema_registry import SchemaRegistry
 
 from homeport.config.errors import ConfigError, HomeportError
+from homeport.config.settings.serde_names import AVRO, SchemaSerde
 from homeport.container.api import (
     BatchTask,
     IncomingMessage,
@@ -29,9 +30,12 @@ from homeport.container.api import (
     StreamTask,
     TaskCoordinator,
 )
+from homeport.container.native.column_reader import natively
 from homeport.container.processing.records import UndecodableError
 from homeport.container.processing.task_factory import RowSender
 from homeport.container.processing.task_instance import Context, Outputs
+from homeport.container.serde.registry_serde import Subject
+from homeport.container.serde.schema_serde import schema_serde
 from homeport.container.serde.serdes import SerdeFailedError
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.testing import Record, TestRunner
@@ -120,6 +124,38 @@ def test_avro_of_two_versions_is_read_as_the_latest(registry: SchemaRegistry) ->
     assert table.column("value").type.field("delay").type == pa.int64()
     asked = registry.requests.count(("GET", f"/schemas/ids/{old}"))
     assert asked == 1, "the client fetches a schema once, not per record"
+
+
+@pytest.mark.parametrize("is_new_first", [True, False])
+def test_values_of_other_schemas_stand_beside_those_that_are_read_natively(
+    registry: SchemaRegistry, *, is_new_first: bool
+) -> None:
+    """Behind the header of the first value of a batch, where the columns are of its schema."""
+    old, new = registry.register("in-value", OLD), registry.register("in-value", NEW)
+    noted = NEW.replace('"name": "Flight"', '"name": "Flight", "doc": "the same"')
+    again = registry.register("in-value", noted)
+    values = [
+        _avro(again, noted, {"delay": 1, "gate": None}),
+        _avro(old, OLD, {"carrier": "UA", "delay": 2}),
+        _avro(new, NEW, {"delay": 3, "gate": "A"}),
+        b"\0\0\0\xff\xff",
+        b"",
+    ]
+    values = values if is_new_first else [values[1], values[0], *values[2:]]
+    entry = SchemaSerde(AVRO, "flights", registry={"url": registry.url})
+    serde = schema_serde(entry, Subject("in", is_key=False))
+    assert serde.columns is not None
+    python = serde.columns()
+    native = natively(python)
+    assert native.read is not None
+    array = pa.array(values, pa.binary())
+    assert list(native.read(array, native.type)[1]) == (
+        [1, 2, 3, 4] if is_new_first else [*range(5)]
+    )
+    found, expected = native.decode(array), python.decode(array)
+    assert found.column.to_pylist() == expected.column.to_pylist()
+    assert found.bad == expected.bad
+    assert sorted(found.bad) == [3, 4]
 
 
 def test_avro_is_read_by_the_schema_that_is_given(registry: SchemaRegistry) -> None:

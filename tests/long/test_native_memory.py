@@ -11,7 +11,7 @@ from mock_cluster import Record, mock_cluster
 from native_fuzz import source_of, ssp
 
 from homeport.container.kafka.input_consumer import Reading
-from homeport.container.native.json_reader import natively
+from homeport.container.native.column_reader import natively
 from homeport.container.serde.json_schema_serde import json_columns
 from homeport.job_coordinator.model.ids import TaskName
 

@@ -15,11 +15,11 @@ import pytest
 from json_fuzz import any_object, any_type, compare
 from sanitized_builds import run_sanitized
 
-from homeport.container.native import json_reader, library
-from homeport.container.native.json_reader import JsonReader, natively
+from homeport.container.native import column_reader, library
+from homeport.container.native.column_reader import ColumnReader, natively
 from homeport.container.native.library import NoLibraryError
 from homeport.container.serde.class_columns import class_columns
-from homeport.container.serde.columns import Columns, object_columns
+from homeport.container.serde.columns import JSON, Columns, Layout, object_columns
 from homeport.container.serde.ddl import struct_of_ddl
 from homeport.container.serde.json_schema_serde import json_columns
 
@@ -120,7 +120,7 @@ def test_it_leaves_nothing_that_programs_write_to_python() -> None:
         random_ = random.Random(seed)  # noqa: S311 - of a test
         kind = any_type(random_)
         values = [any_object(random_, kind, is_odd=False).encode() for _ in range(50)]
-        assert JsonReader(kind, kind).read(pa.array(values, pa.binary()))[1] == []
+        assert ColumnReader(kind, kind, Layout(JSON)).read(pa.array(values, pa.binary()))[1] == []
 
 
 @pytest.mark.search
@@ -180,9 +180,9 @@ def test_without_the_library_python_decodes(monkeypatch: pytest.MonkeyPatch) -> 
         raise NoLibraryError("not here")
 
     monkeypatch.setattr(library, "load", missing)
-    json_reader._native.cache_clear()
+    column_reader._native.cache_clear()
     columns = json_columns(KIND)
     try:
         assert natively(columns) is columns
     finally:
-        json_reader._native.cache_clear()
+        column_reader._native.cache_clear()
