@@ -119,7 +119,7 @@ def rows() -> Iterator[Row]:
     with broker() as started:
         for what, keys, limits in (
             ("task alone", {}, (20.0, 50.0)),
-            ("pipeline", _PIPELINE, (60.0, 150.0)),
+            ("pipeline", _PIPELINE, (40.0, 100.0)),
         ):
             yield from _measured(started.bootstrap_servers, what, keys, limits)
             yield from _measured(
