@@ -8,7 +8,10 @@ import sys
 SECTIONS: dict[str, dict[str, str]] = {
     "coordinator": {"model": "model", "bootstrap": "bootstrap", "http": "http"},
     "allocator": {name: name for name in ("placement", "mixed", "keeper", "adoption")},
-    "commit": dict.fromkeys(("hot", "distinct", "modes"), "runs"),
+    "commit": {
+        **dict.fromkeys(("hot", "distinct", "modes"), "runs"),
+        **dict.fromkeys(("keys", "opening"), "growing"),
+    },
     "latency": {"visible": "runs"},
     "throughput": dict.fromkeys(("output", "count", "front"), "runs"),
     "pipeline": {
@@ -64,6 +67,8 @@ benchmarks and their sections:
     hot        1,000,000 JSON records of 10,000 keys, summed per key
     distinct   1,000,000 keys in random order, each read from RocksDB, changed and written
     modes      what task.exactly.once=true costs against false
+    keys       a change of a key in a store of 100,000 to 20,000,000 (without Kafka; 5 minutes)
+    opening    1,000 stores that are there already (without Kafka)
   restore
     full       1,000,000 x 1 KiB in random order from a Kafka on loopback into an empty store,
                against a loop that puts record by record and one that discards; where the time goes;

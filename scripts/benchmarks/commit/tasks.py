@@ -17,7 +17,7 @@ STORE, OUTPUT = "state", "out"
 _PAIR = struct.Struct(">qq")
 _READ = arrow_json.ReadOptions(use_threads=False, block_size=64 << 20)
 _GOLDEN = 0x9E3779B97F4A7C15
-_VALUE_BYTES = 100
+VALUE_BYTES = 100
 _POOL_BYTES = 1 << 20
 
 Record = tuple[int, bytes, bytes]
@@ -78,7 +78,7 @@ class Newest(BatchTask):
         self._state.put_all(state)
 
 
-def _key(number: int) -> bytes:
+def key_of(number: int) -> bytes:
     """16 bytes without any order."""
     return b"%016x" % (number * _GOLDEN % (1 << 64))
 
@@ -89,9 +89,9 @@ def hot_records(records: int, keys: int, seed: int) -> Iterator[Record]:
     pool = chance.randbytes(_POOL_BYTES).hex().encode()
     for _ in range(records):
         number, start = chance.randrange(keys), chance.randrange(_POOL_BYTES)
-        text = pool[start : start + _VALUE_BYTES]
+        text = pool[start : start + VALUE_BYTES]
         value = b'{"n":%d,"x":"%s"}' % (chance.randrange(1000), text)
-        yield number % PARTITIONS, _key(number), value
+        yield number % PARTITIONS, key_of(number), value
 
 
 def distinct_records(keys: int, seed: int) -> Iterator[Record]:
@@ -101,5 +101,5 @@ def distinct_records(keys: int, seed: int) -> Iterator[Record]:
     order = list(range(keys))
     chance.shuffle(order)
     for number in order:
-        start = chance.randrange(_POOL_BYTES - _VALUE_BYTES)
-        yield number % PARTITIONS, _key(number), pool[start : start + _VALUE_BYTES]
+        start = chance.randrange(_POOL_BYTES - VALUE_BYTES)
+        yield number % PARTITIONS, key_of(number), pool[start : start + VALUE_BYTES]
