@@ -78,16 +78,20 @@ def _of_number(path: Path, number: int | None) -> DiskError | None:
             f"{path}: {os.strerror(number)}: what is there stays as it is; raise the limit of open "
             "files of the container's user (ulimit -n)"
         )
-    return None
+    return _held(path) if number == errno.EAGAIN else None
+
+
+def _held(path: Path) -> DiskForbiddenError:
+    return DiskForbiddenError(
+        f"{path}: another program has the store open, past this project's lock: what is there "
+        "stays as it is; end that program"
+    )
 
 
 def _of_text(path: Path, text: str) -> DiskError | None:
     """Return the error in a text: RocksDB's binding raises bare Exception."""
     if any(words in text for words in _ROCKSDB_LOCK):
-        return DiskForbiddenError(
-            f"{path}: another program has the store open, past this project's lock: what is there "
-            "stays as it is; end that program"
-        )
+        return _held(path)
     for number in (*_FULL, *_FORBIDDEN, *_TOO_MANY):
         if os.strerror(number) in text:
             return _of_number(path, number)

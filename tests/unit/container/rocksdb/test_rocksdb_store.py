@@ -34,6 +34,46 @@ def test_the_position_is_kept_and_hidden(tmp_path: Path) -> None:
     store.close()
 
 
+def _files(path: Path) -> dict[str, int]:
+    """The time of each of RocksDB's files; the binding writes one of its own at each opening."""
+    own = "rocksdict-config.json"
+    return {file.name: file.stat().st_mtime_ns for file in path.iterdir() if file.name != own}
+
+
+def test_a_store_that_is_only_read_writes_no_file(tmp_path: Path) -> None:
+    """A position without entries waits for the next flush, and is read before that."""
+    with closing(RocksDbStore(tmp_path, MEMORY)) as store:
+        store.write({b"a": b"1"}, 7)
+    before = _files(tmp_path)
+    with closing(RocksDbStore(tmp_path, MEMORY)) as store:
+        store.flush()
+        assert (store.position, store.get(b"a"), store.get_all([b"a"])) == (7, b"1", [b"1"])
+        store.write({}, 8)
+        assert (store.position, store.figures()["store_entries"]) == (8, 2)
+        assert _files(tmp_path) == before
+    with closing(RocksDbStore(tmp_path, MEMORY)) as store:
+        assert store.position == 7
+        store.write({}, 9)
+        store.flush()
+        assert (store.position, store.get(b"a")) == (9, b"1")
+    with closing(RocksDbStore(tmp_path, MEMORY)) as store:
+        assert store.position == 9
+
+
+def test_the_first_change_of_a_store_that_was_read_lasts(tmp_path: Path) -> None:
+    """A scan that began before it stays at its moment."""
+    for position in range(1, 4):
+        with closing(RocksDbStore(tmp_path, MEMORY)) as store:
+            before = list(store.scan()) if position == 2 else None
+            scan = store.scan()
+            store.write({}, position)
+            store.write({b"%d" % position: b"1"}, position)
+            assert store.position == position
+            assert before is None or list(scan) == before
+            assert store.get_all([b"1", b"%d" % position]) == [b"1", b"1"]
+            store.flush()
+
+
 @pytest.mark.parametrize("count", [10, 5000])
 def test_many_keys_come_in_the_order_in_which_they_were_asked_for(
     tmp_path: Path, count: int

@@ -42,7 +42,7 @@ def _rests(storage: ContainerStorage, *tasks: TaskName) -> None:
 
 
 def _opening(folder: Path) -> int:
-    """Names the last time that RocksDB opened the store: it begins a log of its own each time."""
+    """Names the last time that RocksDB opened the store for writing: it begins a log then."""
     return (directory_of(folder) / "LOG").stat().st_ino
 
 
@@ -59,6 +59,7 @@ def test_the_store_of_a_task_that_stays_is_not_opened_again(tmp_path: Path) -> N
     """It is taken over with what was not flushed; what others wrote meanwhile is read."""
     log = one_committed(tmp_path)
     first, _ = opened(tmp_path, log)
+    transaction(first, log, b"k", b"1")
     opening = _opening(tmp_path)
     for number in range(3):
         transaction(first, log, b"k%d" % number, b"1")
@@ -73,8 +74,11 @@ def test_the_store_of_a_task_that_stays_is_not_opened_again(tmp_path: Path) -> N
         assert first.overlay("s", TASK).get(b"other%d" % number) == b"2"
     assert _opening(tmp_path) == opening
     first.close()
-    assert restored(tmp_path, log).records == 0
+    again, result = opened(tmp_path, log)
+    assert result.records == 0
+    transaction(again, log, b"k", b"2")
     assert _opening(tmp_path) != opening
+    again.close()
 
 
 def test_code_of_an_ended_run_is_refused(tmp_path: Path) -> None:

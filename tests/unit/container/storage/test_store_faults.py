@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import random
 import shutil
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -318,11 +321,29 @@ def test_rocksdb_held_past_our_lock_is_no_damage(tmp_path: Path) -> None:
     """Another program has it open, such as Samza itself: nothing is removed under its feet."""
     one_committed(tmp_path)
     path = directory_of(tmp_path)
-    other = RocksDbStore(path, RocksDbMemory(1 << 24, 1))
-    with pytest.raises(DiskForbiddenError, match="another program has the store open"):
+    with (
+        held_elsewhere(path),
+        pytest.raises(DiskForbiddenError, match="another program has the store open"),
+    ):
         storage_of(tmp_path, Log()).open()
     assert (path / "OFFSET").exists()
-    other.close()
+
+
+def test_a_store_that_is_read_lets_no_other_program_in(tmp_path: Path) -> None:
+    """It takes RocksDB's own lock before any change, too."""
+    log = one_committed(tmp_path)
+    path = directory_of(tmp_path)
+    with running(tmp_path, log), pytest.raises(BlockingIOError), held_elsewhere(path):
+        pass
+
+
+@contextmanager
+def held_elsewhere(path: Path) -> Iterator[None]:
+    """The lock of RocksDB, as another process has it: by an open file, not by this process."""
+    with (path / "LOCK").open("r+b") as file:
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
+        yield
 
 
 def test_a_container_that_goes_on_after_its_clock_was_set_keeps_its_store(tmp_path: Path) -> None:
