@@ -4,8 +4,8 @@ The write-ahead log is off: records that a crash loses are read again from the c
 position is a reserved key, written in the same batch as its entries (safety S1). Whatever part of
 the memory tables reached the disk, the store and its position agree.
 
-A store that is there opens for reading only, which is several times cheaper: it writes and syncs no
-file, and takes a tenth of the memory. Its first change, scan or flush opens it for writing.
+A store that is there opens for reading only, which is several times cheaper: it syncs no file, and
+takes half of the memory. Its first change, scan or flush opens it for writing.
 """
 
 import fcntl
