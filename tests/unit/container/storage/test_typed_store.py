@@ -94,6 +94,8 @@ def test_reserved_keys_are_refused_in_every_form() -> None:
         store.put_arrow(pa.array([b"a", reserved]), pa.array([b"1", b"2"]))
     with pytest.raises(ValueError, match="reserved"):
         store.delete_all([reserved])
+    with pytest.raises(ValueError, match="reserved"):
+        store.put(reserved, b"1")
     assert list(store.all()) == []
 
 
