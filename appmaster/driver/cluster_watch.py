@@ -63,6 +63,9 @@ class ClusterWatch:
         while True:
             reports = await self._client.reports()
             if reports is not None:
+                if any(r.container.state is SkeinContainerState.ENDED for r in reports):
+                    # Perhaps with its host: a request that no other host can hold ends the AM.
+                    await self._look_at_hosts()
                 self._observe(reports)
             if self._hosts is None:
                 with contextlib.suppress(TimeoutError):
@@ -73,15 +76,18 @@ class ClusterWatch:
     async def watch_hosts(self) -> None:
         """Watch the hosts for ever."""
         while True:
-            loop = asyncio.get_running_loop()
-            try:
-                self._hosts = await loop.run_in_executor(self._pool, self._resources.hosts)
-                self.fault = None
-                self._are_hosts_known.set()
-            except UnavailableError as e:
-                log.warning("%s", e)
-                self.fault = str(e)
+            await self._look_at_hosts()
             await asyncio.sleep(_HOSTS_POLL_S)
+
+    async def _look_at_hosts(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            self._hosts = await loop.run_in_executor(self._pool, self._resources.hosts)
+            self.fault = None
+            self._are_hosts_known.set()
+        except UnavailableError as e:
+            log.warning("%s", e)
+            self.fault = str(e)
 
     def close(self) -> None:
         """Stop making requests."""

@@ -221,11 +221,16 @@ def test_a_container_that_no_host_can_hold_is_never_requested(scene: Scene) -> N
     assert asked(attempt) == []
 
 
-def test_the_loss_of_the_only_large_host_is_waited_out(scene: Scene) -> None:
-    """The allocator requests nothing meanwhile: a refusal would end Skein's AM and the job."""
+@pytest.mark.parametrize("phase_ms", range(0, 1000, 125))
+def test_the_loss_of_the_only_large_host_is_waited_out(scene: Scene, phase_ms: int) -> None:
+    """The allocator requests nothing meanwhile: a refusal would end Skein's AM and the job.
+
+    Whether the driver has just looked at the hosts, or is about to.
+    """
     nodes = scene.cluster.nodes
     nodes.memory_mb.update({B: 512, C: 512})
     attempt = scene.working()
+    scene.run(phase_ms)
     nodes.lose(A)
     scene.run(2 * MINUTE_MS)
     before = asked(attempt)
