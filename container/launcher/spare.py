@@ -181,8 +181,8 @@ class Spare:
         if has_jvm and not has_room_for_spare(whole_mb, used, has_jvm=True):
             self._is_cold, has_jvm, kind = True, False, SpareKind.SPARK
             needed = needed_for_spare(whole_mb, has_jvm=True)
-            said = "Spark starts with the restart: before it needs %d MB, and %d of %d MB are used"
-            log.info(said, needed, used, whole_mb)
+            line = "Spark starts with the restart: before it needs %d MB, and %d of %d MB are used"
+            log.info(line, needed, used, whole_mb)
         self._lacks_room = not has_room_for_spare(whole_mb, used, share_mb, has_jvm=has_jvm)
         if not self._lacks_room:
             self._begin(kind, package)

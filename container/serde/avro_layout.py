@@ -24,7 +24,7 @@ class _OtherError(Exception):
 
 
 def avro_layout(schema: Any) -> Layout | None:  # noqa: ANN401 - a schema that fastavro has parsed
-    """Return the layout of ``schema``, of which ``column_type`` has made a column.
+    """Return the layout of ``schema``, which ``column_type`` takes.
 
     None: it is no record, or a field is none of the plain types, a time, a record, or a union of
     one of these with null.

@@ -30,7 +30,7 @@ _KINDS: Mapping[str, pa.DataType] = {
     "long": pa.int64(),
     "double": pa.float64(),
 }
-"""Spark's types, by their names, of which Spark and the reader have the same values.
+"""{name of a type of Spark's whose values the reader reads as Spark does: its type in Arrow}.
 
 Spark has dates and times by its own rules. Its parser makes a ``float`` of a ``double``.
 """
@@ -98,7 +98,7 @@ class ParsedColumn:
         return {n: f for n, f in reads.items() if n not in names} | {self.column: None}
 
     def added(self, table: pa.Table, reads: Reads | None) -> pa.Table:
-        """Return ``table`` with the two columns, of which ``reads`` are read; None: all."""
+        """Return ``table`` with the two columns; ``reads``: what is read of them, None for all."""
         objects, rest = self.fields
         if reads is not None and not {objects.name, rest.name} & reads.keys():
             return table
