@@ -11,15 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from homeport.config.system_stream import SystemStream
 from homeport.container.progress import checkpoint
 from homeport.job_coordinator.model.ids import TaskName
 from homeport.job_coordinator.model.job_model import SystemStreamPartition
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # a restore worker has none
 
 HeaderPairs = Sequence[tuple[str, bytes | None]]
 """Headers of one record in their order; a name may come more than once, and a value be null."""
@@ -140,12 +137,15 @@ class SendPairs:
 
 @dataclass(frozen=True, slots=True)
 class SendColumns:
-    """As ``SendPairs``, from columns of Arrow's type large_binary; None: all are null."""
+    """As ``SendPairs``, from columns of Arrow's type large_binary; None: all are null.
+
+    Arrow itself is not imported, since a restore worker has none.
+    """
 
     topic: str
     system: str | None
-    keys: pa.Array | None
-    values: pa.Array
+    keys: Any
+    values: Any
     partition: None = None
 
     @property

@@ -18,6 +18,7 @@ from homeport.container.progress.transaction_plan import (
     StoreProgress,
     checkpoint_sends,
     flush_plan,
+    number_of,
     transaction_plan,
 )
 from homeport.job_coordinator.model.ids import TaskName
@@ -143,3 +144,8 @@ def test_sends_are_their_records_in_order() -> None:
         Send("a", None, b"3", system="kafka"),
         Send("a", None, None, system="kafka"),
     ]
+
+
+def test_a_partition_that_the_partitioner_chooses_has_no_number() -> None:
+    """Kafka's clients take -1 for it."""
+    assert (number_of(None), number_of(0), number_of(3)) == (-1, 0, 3)
