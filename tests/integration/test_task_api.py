@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 from confluent_kafka import Producer
-from stream_containers import DEADLINE_S, Make
+from stream_containers import DEADLINE_S, Job, Make
 
 SERDES = {"systems.kafka.samza.key.serde": "string", "systems.kafka.samza.msg.serde": "json"}
 TIMERS = """
@@ -57,6 +57,10 @@ JOBS = {"common": SERDES}
 """Of ``make``: a job from the code of its task and further keys."""
 
 
+def _values(job: Job) -> list[bytes | None]:
+    return [value for _, value in job.read(job.topic("out"))]
+
+
 def _json(value: bool) -> bytes:  # noqa: FBT001 - a value of JSON
     return b"true" if value else b"false"
 
@@ -74,7 +78,13 @@ def test_timers_survive_sigkill_and_outputs_go_where_the_task_says(make: Make) -
     job.until(lambda: job.processed() == 20, container)
     container.stop(signal.SIGKILL)
     after = job.start(2, [1])
-    job.until(lambda: [v for _, v in job.read(job.topic("out"))].count(b"later") == 20, after)
+
+    def shown() -> str:
+        """What there is of each timer, where one is late."""
+        left = sorted(key for key, at in job.table("changelog").items() if at is not None)
+        return f"{Counter(job.read(job.topic('out')))}; scheduled: {left}; {job.positions()}"
+
+    job.until(lambda: _values(job).count(b"later") == 20, after, shown)
     assert after.stop() == 143
     found = job.messages(job.topic("out"))
     later = Counter(m.key() for m in found if m.value() == b"later")

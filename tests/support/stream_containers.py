@@ -226,15 +226,23 @@ class Job:
         assert container.process.wait(DEADLINE_S) == 1
         return container.last_line()
 
-    def until(self, what: Callable[[], bool], container: Running | None = None) -> None:
-        """Returns when ``what`` holds; fails with the container's log when it ends before."""
+    def until(
+        self,
+        what: Callable[[], bool],
+        container: Running | None = None,
+        shown: Callable[[], str] = str,
+    ) -> None:
+        """Returns when ``what`` holds; fails with the container's log when it ends before.
+
+        ``shown``: what else shows the cause.
+        """
         deadline = time.monotonic() + DEADLINE_S
         pause = threading.Event()
         while not what():
             ended = container is not None and container.process.poll() is not None
             if ended or time.monotonic() > deadline:
                 text = container.log.read_text(encoding="utf-8") if container else "late"
-                raise AssertionError(text)
+                raise AssertionError(f"{text}\n{shown()}")
             pause.wait(0.02)
 
     def report(self, container: Running, count: int) -> Started:
