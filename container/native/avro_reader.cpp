@@ -88,9 +88,7 @@ class Scan {
   bool truth(Column* column) {
     if (at_ == end_ || (*at_ != 0 && *at_ != 1)) return false;
     const bool is_true = *at_++ == 1;
-    if (column == nullptr) return true;
-    if (is_true) column->numbers.as<uint8_t>()[row_ / 8] |= uint8_t(1U << (row_ % 8));
-    column->set_valid(row_);
+    if (column != nullptr) column->set_truth(row_, is_true);
     return true;
   }
 

@@ -8,22 +8,12 @@
 #include <cstdint>
 
 #include "arrow.h"
+#include "message.h"
 
 namespace {
 
 using homeport::ArrowArray;
-
-struct Message {  // rd_kafka_message_t
-  int err;
-  void* topic;
-  int32_t partition;
-  void* payload;
-  size_t len;
-  void* key;
-  size_t key_len;
-  int64_t offset;
-  void* own;
-};
+using homeport::Message;
 
 // In the order of FUNCTIONS in bulk_producer.py.
 struct Librdkafka {

@@ -94,6 +94,10 @@ struct Column {
     numbers.as<T>()[row] = value;
     set_valid(row);
   }
+  void set_truth(size_t row, bool is_true) {
+    if (is_true) numbers.as<uint8_t>()[row / 8] |= uint8_t(1U << (row % 8));
+    set_valid(row);
+  }
   Memory valid;
   Memory numbers;  // of text: where each one ends
   Text text;

@@ -136,9 +136,7 @@ class Scan {
   bool truth(Column* column) {
     const bool is_true = is_word("true");
     if (!is_true && !is_word("false")) return false;
-    if (column == nullptr) return true;
-    if (is_true) column->numbers.as<uint8_t>()[row_ / 8] |= uint8_t(1U << (row_ % 8));
-    column->set_valid(row_);
+    if (column != nullptr) column->set_truth(row_, is_true);
     return true;
   }
 

@@ -17,29 +17,19 @@
 #include <vector>
 
 #include "arrow.h"
+#include "message.h"
 #include "utf8.h"
 
 namespace {
 
 using homeport::ArrowArray;
 using homeport::Memory;
+using homeport::Message;
 using homeport::Values;
 using homeport::fill;
 using homeport::is_utf8;
 using homeport::new_array;
 using homeport::take_numbers;
-
-struct Message {  // rd_kafka_message_t
-  int err;
-  void* topic;
-  int32_t partition;
-  void* payload;
-  size_t len;
-  void* key;
-  size_t key_len;
-  int64_t offset;
-  void* own;
-};
 
 struct TopicPartition {  // rd_kafka_topic_partition_t
   char* topic;

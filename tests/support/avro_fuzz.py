@@ -13,11 +13,10 @@ import sys
 from typing import Any
 
 import pyarrow as pa
+from json_fuzz import compare_columns
 
 from homeport.container.native import library
-from homeport.container.native.column_reader import ColumnReader, natively
 from homeport.container.serde.avro_serde import avro_serde
-from homeport.container.serde.columns import part_type
 
 _PLAIN = ("boolean", "int", "long", "float", "double", "bytes", "string")
 _TIMES = (("int", "date"), ("long", "timestamp-millis"), ("long", "timestamp-micros"))
@@ -91,23 +90,9 @@ def compare(seed: int, rows: int = 50) -> tuple[int, int]:
     schema = any_schema(random_)
     serde = avro_serde("key", json.dumps(schema))
     assert serde.columns is not None
-    python = serde.columns()
-    native, kind = natively(python), python.type
-    assert native.read is not None
-    assert python.layout is not None
     written = (serde.to_bytes(any_object(random_, schema)) for _ in range(rows))
     values = pa.array([any_value(random_, data) for data in written], pa.binary())
-    values = values.slice(random_.choice((0, 0, 3)))
-    names = [own.name for own in kind]
-    only = random_.choice((None, frozenset(random_.sample(names, random_.randint(0, len(names))))))
-    found, expected = native.decode(values, only), python.decode(values, only)
-    assert found.bad == expected.bad, (seed, schema)
-    found.column.validate(full=True)
-    for place, pair in enumerate(zip(found.column, expected.column, strict=True)):
-        assert repr(pair[0]) == repr(pair[1]), (seed, schema, values[place], only)
-    wanted = kind if only is None else part_type(kind, only)
-    left = ColumnReader(kind, wanted, python.layout).read(values)[1]
-    return len(left), len(values)
+    return compare_columns(random_, serde.columns(), values, has_nan=True)
 
 
 def main() -> None:

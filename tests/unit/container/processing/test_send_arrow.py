@@ -183,7 +183,7 @@ def test_init_cannot_send() -> None:
             context.send_arrow("out", pa.array([b"a"]))
 
         def process_batch(self, table: pa.Table, context: TaskContext) -> None:
-            raise NotImplementedError
+            raise NotImplementedError  # init fails before
 
     job = Job("early")
     job.input("numbers")
